@@ -1,0 +1,46 @@
+/*
+ * manifest.json: what was recorded, where and by what, and whether the
+ * recording ended cleanly.  Written at the start with complete = false and
+ * replaced atomically at the end.
+ */
+#ifndef TR_FORMAT_MANIFEST_H
+#define TR_FORMAT_MANIFEST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "libtrace/base/error.h"
+
+#define TR_FORMAT_VERSION 1
+
+struct tr_manifest {
+	int version;
+	/* Feature names by compatibility class, NULL-terminated, never NULL. */
+	char **incompat, **compat;
+	char uuid[37];
+	char *tool;              /* "trace-record 0.1.0" */
+	char *host, *kernel, *machine;
+	char *cpu_model;
+	char *cpu_flags;         /* as /proc/cpuinfo lists them */
+	uint64_t xcr0;           /* XSAVE features enabled */
+	char **argv, **envp;
+	char *cwd;
+	int64_t start_ns;        /* CLOCK_REALTIME */
+	uint64_t duration_ns;    /* 0 until complete */
+	char **labels;           /* "key=value" */
+	bool complete;
+	int status;              /* root task's wait status, when complete */
+	uint64_t events, tasks, streams, files; /* totals, when complete */
+	char *stopped;           /* why it is not replayable to the end, or NULL */
+	uint64_t stopped_at;     /* event from which */
+};
+
+void tr_manifest_release(struct tr_manifest *m);
+int tr_manifest_write(int dirfd, const struct tr_manifest *m,
+		      struct tr_error *err) TR_MUST_CHECK;
+/* TR_ENOTRACE when there is none, TR_EVERSION/TR_EFEATURE when from the
+ * future, TR_ECORRUPT when a byte of it is wrong. */
+int tr_manifest_read(int dirfd, struct tr_manifest *m, struct tr_error *err)
+	TR_MUST_CHECK;
+
+#endif

@@ -1,0 +1,55 @@
+/*
+ * The trace writer: turns events into sealed chunks of a trace directory.
+ *
+ * Events are encoded on the caller's thread into one open chunk per stream;
+ * full chunks are compressed and appended to the chunk file by one background
+ * thread, in the order they were sealed, so that recording never waits for
+ * deflate.  One thread at a time may call these functions.
+ */
+#ifndef TR_FORMAT_WRITER_H
+#define TR_FORMAT_WRITER_H
+
+#include "libtrace/base/error.h"
+#include "libtrace/format/event.h"
+
+struct tr_writer;
+
+/*
+ * Start writing into the existing trace directory dirfd (kept by the caller,
+ * who leaves it open).  Creates chunks/ and its first file.
+ */
+struct tr_writer *tr_writer_open(int dirfd, struct tr_error *err) TR_MUST_CHECK;
+
+/*
+ * Append one event to ev->stream.  The caller numbers events: `number` must
+ * not decrease within a stream.  The event's memory is not kept.  Fails when
+ * the background thread failed before (disk full, ...): the caller then stops
+ * recording events; what was sealed stays readable.
+ */
+int tr_writer_put(struct tr_writer *w, const struct tr_event *ev,
+		  struct tr_error *err) TR_MUST_CHECK;
+
+/* Seal the stream's open chunk as its last one and forget the stream. */
+int tr_writer_end_stream(struct tr_writer *w, uint32_t stream,
+			 struct tr_error *err) TR_MUST_CHECK;
+
+/* Seal every open chunk whose first event is older than max_age_ns. Returns
+ * the number of streams that still have an open chunk, or -1. */
+int tr_writer_flush(struct tr_writer *w, uint64_t max_age_ns,
+		    struct tr_error *err) TR_MUST_CHECK;
+
+struct tr_writer_stats {
+	uint64_t chunks, raw_bytes, stored_bytes;
+};
+
+/*
+ * Seal everything, wait for the background thread, write the index, fsync.
+ * Frees w whether or not it succeeds.
+ */
+int tr_writer_close(struct tr_writer *w, struct tr_writer_stats *stats,
+		    struct tr_error *err) TR_MUST_CHECK;
+
+/* Stop without sealing or index, as after a failure. */
+void tr_writer_abandon(struct tr_writer *w);
+
+#endif

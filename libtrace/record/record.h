@@ -1,0 +1,33 @@
+/* Recording a program. */
+#ifndef TR_RECORD_RECORD_H
+#define TR_RECORD_RECORD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "libtrace/base/error.h"
+
+struct tr_record_options {
+	const char *directory;      /* where the trace goes; must not exist */
+	const char *const *argv;    /* program and arguments, NULL-terminated */
+	const char *const *labels;  /* "key=value", NULL-terminated, or NULL */
+	const char *tool;           /* name and version for the manifest */
+};
+
+struct tr_record_result {
+	int status;                 /* root program's wait status */
+	uint64_t events, tasks;
+	bool complete;              /* everything is in the trace */
+	bool replayable;            /* nothing met that replay cannot do */
+	char stopped[256];          /* why not, when not */
+};
+
+/*
+ * Run and record until every descendant has ended.  Fails before the program
+ * starts (TR_ENOPROG, TR_ENOEXEC, TR_EUNSUPPORTED, TR_EEXIST, TR_ESYS); once it
+ * runs, trouble with the trace never stops it: the result says what was lost.
+ */
+int tr_record(const struct tr_record_options *o, struct tr_record_result *res,
+	      struct tr_error *err) TR_MUST_CHECK;
+
+#endif

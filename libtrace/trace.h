@@ -1,0 +1,22 @@
+/*
+ * libtrace: recording, reading, checking, comparing, packing and replaying
+ * executions.  This is the public interface; the headers it includes are
+ * self-contained and installed with it.  Conventions: base/error.h.
+ */
+#ifndef TR_TRACE_H
+#define TR_TRACE_H
+
+#include "libtrace/base/error.h"
+#include "libtrace/base/json.h"
+#include "libtrace/format/check.h"
+#include "libtrace/format/event.h"
+#include "libtrace/format/manifest.h"
+#include "libtrace/format/reader.h"
+#include "libtrace/model/describe.h"
+#include "libtrace/model/syscalls.h"
+#include "libtrace/record/record.h"
+#include "libtrace/replay/replay.h"
+#include "libtrace/state/compare.h"
+#include "libtrace/store/archive.h"
+
+#endif
