@@ -2,6 +2,8 @@
 #ifndef TR_FORMAT_CHECK_H
 #define TR_FORMAT_CHECK_H
 
+#include <stdint.h>
+
 #include "libtrace/base/error.h"
 
 /* One thing found wrong. */

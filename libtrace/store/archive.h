@@ -8,6 +8,7 @@
 #ifndef TR_STORE_ARCHIVE_H
 #define TR_STORE_ARCHIVE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "libtrace/base/error.h"
