@@ -1,0 +1,439 @@
+/* System calls: what is recorded at their entry and at their exit. */
+#include <errno.h>
+#include <linux/kcmp.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "libtrace/base/alloc.h"
+#include "libtrace/base/io.h"
+#include "libtrace/record/recorder.h"
+#include "libtrace/state/regs.h"
+#include "libtrace/tracee/memory.h"
+#include "libtrace/tracee/tracee.h"
+
+/* Restart codes of the kernel (include/linux/errno.h), which a tracer sees at
+ * the exit of an interrupted call. */
+#define ERESTARTSYS 512
+#define ERESTARTNOINTR 513
+#define ERESTARTNOHAND 514
+#define ERESTART_RESTARTBLOCK 516
+
+#define MADV_FREE_ADVICE 8
+
+/* Strings and buffer starts recorded with one call are at most this much. */
+#define ARGS_MAX (512u << 10)
+
+static bool is_restart(int64_t result)
+{
+	return result == -ERESTARTSYS || result == -ERESTARTNOINTR ||
+	       result == -ERESTARTNOHAND || result == -ERESTART_RESTARTBLOCK;
+}
+
+static bool read_memory(void *ctx, uint64_t addr, void *buf, size_t n)
+{
+	return tr_memory_read(((struct task *)ctx)->tid, addr, buf, n) == 0;
+}
+
+void rec_call_release(struct task *t)
+{
+	for (size_t i = 0; i < t->fl.narg; i++)
+		free((void *)(uintptr_t)t->fl.arg[i].bytes.data);
+	free(t->fl.arg);
+	t->fl = (struct inflight){0};
+	t->in_call = false;
+}
+
+/* XXH3 of a task's memory, read piece by piece; *len becomes what was read. */
+static uint64_t hash_memory(pid_t tid, uint64_t addr, uint64_t *len)
+{
+	uint8_t piece[16384];
+	XXH3_state_t *state = XXH3_createState();
+	uint64_t done = 0, hash;
+
+	XXH3_64bits_reset(state);
+	while (done < *len) {
+		size_t want = *len - done < sizeof piece
+			? (size_t)(*len - done) : sizeof piece;
+		size_t got = tr_memory_read_some(tid, addr + done, piece, want);
+
+		XXH3_64bits_update(state, piece, got);
+		done += got;
+		if (got < want)
+			break;
+	}
+	hash = XXH3_64bits_digest(state);
+	XXH3_freeState(state);
+	*len = done;
+	return hash;
+}
+
+/* Keep what the call reads: paths and strings whole, buffers by hash and
+ * their first bytes. */
+static void capture_args(struct task *t, const struct tr_ranges *in)
+{
+	struct inflight *fl = &t->fl;
+	size_t total = 0;
+
+	for (size_t i = 0; i < in->n && total < ARGS_MAX; i++) {
+		const struct tr_range *rg = &in->r[i];
+		struct tr_arg a = {.index = rg->arg,
+				   .is_string = rg->is_string,
+				   .addr = rg->addr, .len = rg->len};
+		size_t max = rg->is_string ? TR_ARG_STRING_MAX
+					   : TR_ARG_PREFIX_MAX;
+		size_t keep = rg->len < max ? (size_t)rg->len : max;
+		uint8_t *bytes = tr_alloc(keep);
+
+		a.hash = hash_memory(t->tid, a.addr, &a.len);
+		a.bytes.len = tr_memory_read_some(t->tid, a.addr, bytes, keep);
+		a.bytes.data = bytes;
+		total += keep;
+		TR_GROW(fl->arg, fl->narg, fl->arg_cap);
+		fl->arg[fl->narg++] = a;
+	}
+}
+
+/*
+ * Is the task's descriptor the program's original standard output or error?
+ * kcmp(2) compares open file descriptions, so dup, fork and exec do not
+ * matter.  When both are one file, descriptor 2 counts as the error output.
+ */
+static int output_of(const struct task *t, uint64_t fd)
+{
+	static const int order[2][2] = {{1, 2}, {2, 1}};
+	const int *which = order[(int)fd == 2];
+
+	for (int i = 0; i < 2; i++)
+		if (syscall(SYS_kcmp, getpid(), t->pid, KCMP_FILE, which[i],
+			    (unsigned long)(int)fd) == 0)
+			return which[i];
+	return 0;
+}
+
+/* The errno the recorder answers with in the kernel's place, or 0. */
+static int denial(const struct task *t)
+{
+	const struct tr_call *c = &t->fl.call;
+	int fd;
+
+	if (!t->fl.sys)
+		return 0;
+	if (t->fl.sys->class == TR_SYS_DENY)
+		return t->fl.sys->deny_errno;
+	/* Data the kernel moves to the program's output by itself never passes
+	 * its memory and could not be shown again: as on a file type that has
+	 * no such call, so that programs copy it themselves. */
+	fd = tr_sys_kernel_copy_fd(c->nr);
+	if (fd >= 0 && output_of(t, c->args[fd]))
+		return EINVAL;
+	/* When the kernel frees the pages is not determined: as before 4.5. */
+	if (c->nr == SYS_madvise && (int)c->args[2] == MADV_FREE_ADVICE)
+		return EINVAL;
+	/* The trap on the time stamp counter is the recorder's. */
+	if (c->nr == SYS_prctl && (int)c->args[0] == PR_SET_TSC)
+		return EINVAL;
+	return 0;
+}
+
+static struct tr_event call_event(const struct task *t, enum tr_event_type type)
+{
+	struct tr_event ev = rec_event(type, t);
+
+	tr_event_set(&ev, TR_F_NR, t->fl.call.nr);
+	ev.regs = t->fl.entry;
+	tr_event_mark(&ev, TR_F_REGS);
+	if (!t->fl.recorded && t->fl.narg) {
+		ev.arg = t->fl.arg;
+		ev.narg = t->fl.narg;
+		tr_event_mark(&ev, TR_F_ARG);
+	}
+	return ev;
+}
+
+void rec_call_record_entry(struct recorder *r, struct task *t)
+{
+	struct tr_event ev;
+
+	if (t->fl.recorded)
+		return;
+	ev = call_event(t, TR_EV_ENTER);
+	rec_emit(r, &ev);
+	t->fl.recorded = true;
+}
+
+static bool is_exit(uint64_t nr)
+{
+	return nr == SYS_exit || nr == SYS_exit_group;
+}
+
+static bool is_exec(uint64_t nr)
+{
+	return nr == SYS_execve || nr == SYS_execveat;
+}
+
+/* Answer the call here: number -1 makes the kernel skip it (seccomp(2)). */
+static void deny(struct task *t)
+{
+	struct tr_regs regs = t->fl.entry;
+
+	regs.orig_rax = (uint64_t)-1;
+	if (tr_tracee_set_regs(t->tid, &regs) < 0)
+		return;
+	rec_resume(t, TR_RESUME_SYSCALL, 0);
+}
+
+static void begin(struct task *t, const struct tr_regs *regs)
+{
+	struct inflight *fl = &t->fl;
+	struct tr_ranges in = {0};
+	int fd;
+
+	fl->entry = *regs;
+	fl->since = tr_now_ns();
+	fl->sys = tr_sys_lookup(regs->orig_rax);
+	fl->call = (struct tr_call){
+		.nr = regs->orig_rax,
+		.args = {regs->rdi, regs->rsi, regs->rdx, regs->r10, regs->r8,
+			 regs->r9},
+		.read = read_memory,
+		.ctx = t,
+	};
+	tr_call_enter(&fl->call, &in);
+	capture_args(t, &in);
+	tr_ranges_release(&in);
+	fd = tr_sys_write_fd(fl->call.nr);
+	if (fd >= 0)
+		fl->output = output_of(t, fl->call.args[fd]);
+	fl->denied = denial(t);
+	t->in_call = true;
+}
+
+void rec_call_enter(struct recorder *r, struct task *t)
+{
+	struct tr_regs regs;
+
+	if (tr_tracee_get_regs(t->tid, &regs) < 0)
+		return;
+	if (t->in_call && t->fl.interrupted) {
+		/* The kernel restarts the interrupted call, by its own number
+		 * or as restart_syscall: one call to the program. */
+		t->fl.interrupted = false;
+		rec_resume(t, TR_RESUME_SYSCALL, 0);
+		return;
+	}
+	rec_call_release(t);
+	begin(t, &regs);
+	rec_release_held(r, t);
+	if (t->fl.denied) {
+		deny(t);
+		return;
+	}
+	/* In shared memory, what others do until the exec is done must come
+	 * after what this task did before it. */
+	if (is_exit(t->fl.call.nr) ||
+	    (is_exec(t->fl.call.nr) && t->as->ntasks > 1))
+		rec_call_record_entry(r, t);
+	rec_resume(t, is_exit(t->fl.call.nr) ? TR_RESUME_CONT
+		   : TR_RESUME_SYSCALL, 0);
+}
+
+/* The mapping a successful mmap made. False when replay cannot make it. */
+static bool describe_mapping(struct recorder *r, struct task *t,
+			     struct tr_map *m, const char **why)
+{
+	const uint64_t *a = t->fl.call.args;
+
+	*m = (struct tr_map){
+		.start = (uint64_t)t->fl.call.result,
+		.end = (uint64_t)t->fl.call.result +
+		       ((a[1] + 0xfff) & ~(uint64_t)0xfff),
+		.prot = (uint32_t)a[2],
+		.flags = (uint32_t)a[3] &
+			 (MAP_SHARED | MAP_PRIVATE | MAP_ANONYMOUS |
+			  MAP_GROWSDOWN),
+	};
+	*why = NULL;
+	/* MAP_SHARED_VALIDATE is both bits. */
+	if ((m->flags & (MAP_SHARED | MAP_PRIVATE)) ==
+	    (MAP_SHARED | MAP_PRIVATE))
+		m->flags &= ~(uint32_t)MAP_PRIVATE;
+	if (m->flags & MAP_ANONYMOUS)
+		return true;
+	m->file = rec_store_fd(r, t, (int)a[4], why);
+	m->offset = m->file ? a[5] : 0;
+	if (!m->file)
+		m->flags |= MAP_ANONYMOUS;
+	return !*why;
+}
+
+static void after_mmap(struct recorder *r, struct task *t,
+		       const struct tr_map *m, const char *why)
+{
+	struct tr_error err;
+
+	if (why) {
+		rec_stop_replay(r, t, TR_NOTE_UNMODELLED, "%s", why);
+		return;
+	}
+	if (m->file && (m->flags & MAP_SHARED) && (m->prot & PROT_WRITE))
+		rec_note(r, t->as->stream, t->id, TR_NOTE_SHARED_WRITABLE,
+			 "a file is mapped shared and writable; what others "
+			 "write to it is not seen");
+	tr_patches_drop(&t->as->patches, m->start, m->end);
+	if (r->tsc_patched &&
+	    tr_patch_mapping(t->tid, m, &r->sites, &t->as->patches, &err) < 0)
+		rec_stop_replay(r, t, TR_NOTE_UNMODELLED, "%s", err.text);
+}
+
+/* Effects of other calls that change the address space. */
+static void after_call(struct recorder *r, struct task *t)
+{
+	const struct tr_call *c = &t->fl.call;
+
+	if (c->nr == SYS_munmap && c->result == 0)
+		tr_patches_drop(&t->as->patches, c->args[0],
+				c->args[0] + c->args[1]);
+	(void)r;
+}
+
+/* A call that failed wrote nothing worth the name: the model's ignorance
+ * matters only when it succeeded. */
+static bool is_unmodelled(const struct inflight *fl, bool known)
+{
+	if (fl->call.result < 0 || fl->denied)
+		return false;
+	return !known || !fl->sys || fl->sys->class == TR_SYS_UNMODELLED;
+}
+
+static void note_unmodelled(struct recorder *r, struct task *t)
+{
+	const struct inflight *fl = &t->fl;
+	uint64_t nr = fl->call.nr;
+
+	if (!fl->sys)
+		rec_stop_replay(r, t, TR_NOTE_UNMODELLED,
+				"unknown system call %llu",
+				(unsigned long long)nr);
+	else if (nr == SYS_ioctl)
+		rec_stop_replay(r, t, TR_NOTE_UNMODELLED,
+				"ioctl 0x%llx is not modelled",
+				(unsigned long long)fl->call.args[1]);
+	else
+		rec_stop_replay(r, t, TR_NOTE_UNMODELLED,
+				"%s(0x%llx, 0x%llx, ...) is not modelled",
+				fl->sys->name,
+				(unsigned long long)fl->call.args[0],
+				(unsigned long long)fl->call.args[1]);
+}
+
+/* Registers after the exit that do not follow from those at the entry. */
+static void set_regs_after(struct tr_event *ev, const struct inflight *fl,
+			   const struct tr_regs *regs)
+{
+	struct tr_regs derived = tr_regs_after_call(&fl->entry,
+						    fl->call.result);
+
+	if (tr_regs_equal(&derived, regs))
+		return;
+	ev->regs_after = *regs;
+	tr_event_mark(ev, TR_F_REGS_AFTER);
+}
+
+static void emit_call(struct recorder *r, struct task *t,
+		      const struct tr_regs *regs)
+{
+	struct inflight *fl = &t->fl;
+	struct tr_event ev = call_event(t, TR_EV_SYSCALL);
+	struct tr_ranges out = {0};
+	uint8_t xstate[TR_MAX_XSTATE];
+	size_t xlen = sizeof xstate;
+	struct tr_map map;
+	const char *why = NULL;
+	bool known = fl->denied || tr_call_exit(&fl->call, &out);
+	bool mapped = fl->call.nr == SYS_mmap && fl->call.result >= 0;
+
+	if (mapped) {
+		describe_mapping(r, t, &map, &why);
+		ev.map = &map;
+		ev.nmap = 1;
+		tr_event_mark(&ev, TR_F_MAP);
+	}
+	tr_event_set(&ev, TR_F_RESULT, (uint64_t)fl->call.result);
+	tr_event_set(&ev, TR_F_DURATION, tr_now_ns() - fl->since);
+	if (fl->output)
+		tr_event_set(&ev, TR_F_OUTPUT, (uint64_t)fl->output);
+	if (fl->recorded)
+		tr_event_set(&ev, TR_F_ENTERED, 1);
+	if (fl->denied)
+		tr_event_set(&ev, TR_F_ORIGIN, TR_ORIGIN_DENIED);
+	else if (is_unmodelled(fl, known))
+		tr_event_set(&ev, TR_F_ORIGIN, TR_ORIGIN_UNMODELLED);
+	set_regs_after(&ev, fl, regs);
+	if (fl->call.nr == SYS_rt_sigreturn &&
+	    tr_tracee_get_xstate(t->tid, xstate, &xlen) == 0) {
+		ev.xstate = (struct tr_bytes){xstate, xlen};
+		tr_event_mark(&ev, TR_F_XSTATE);
+	}
+	rec_read_ranges(r, t, &out, &ev);
+	rec_emit(r, &ev);
+	tr_ranges_release(&out);
+	if (mapped)
+		after_mmap(r, t, &map, why);
+	else if (is_unmodelled(fl, known))
+		note_unmodelled(r, t);
+	after_call(r, t);
+}
+
+/*
+ * At the exit of a denied call orig_rax is put back: signal handling takes a
+ * task whose orig_rax is a call's number as standing at a call's exit.
+ * rt_sigreturn sets it to -1 itself (restore_sigcontext), for the kernel's
+ * restart logic, which a value that is no restart code does not concern.
+ */
+static bool mark_boundary(struct task *t, struct tr_regs *regs)
+{
+	if (t->fl.denied)
+		regs->rax = (uint64_t)-(int64_t)t->fl.denied;
+	else if (t->fl.call.nr != SYS_rt_sigreturn ||
+		 is_restart((int64_t)regs->rax))
+		return true;
+	regs->orig_rax = t->fl.call.nr;
+	return tr_tracee_set_regs(t->tid, regs) == 0;
+}
+
+void rec_call_exit(struct recorder *r, struct task *t)
+{
+	struct tr_regs regs;
+
+	if (t->new_image) {
+		rec_exec_done(r, t);
+		return;
+	}
+	if (tr_tracee_get_regs(t->tid, &regs) < 0 || !mark_boundary(t, &regs))
+		return;
+	t->fl.call.result = (int64_t)regs.rax;
+	if (t->fl.call.nr != SYS_rt_sigreturn && is_restart((int64_t)regs.rax)) {
+		t->fl.interrupted = true;
+		rec_resume(t, TR_RESUME_CONT, 0);
+		return;
+	}
+	emit_call(r, t, &regs);
+	rec_call_release(t);
+	rec_resume(t, TR_RESUME_CONT, 0);
+}
+
+void rec_call_finish_interrupted(struct recorder *r, struct task *t)
+{
+	struct tr_regs regs;
+
+	if (tr_tracee_get_regs(t->tid, &regs) < 0)
+		return;
+	emit_call(r, t, &regs);
+	rec_call_release(t);
+}

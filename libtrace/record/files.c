@@ -1,0 +1,127 @@
+/* Mapped files: from descriptors and mappings to the store. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "libtrace/base/alloc.h"
+#include "libtrace/record/recorder.h"
+
+static void emit_file(struct recorder *r, const struct tr_store_file *f)
+{
+	struct tr_event ev = {.type = TR_EV_FILE,
+			      .text = {f->path, strlen(f->path)}};
+
+	tr_event_set(&ev, TR_F_FILE, f->id);
+	tr_event_set(&ev, TR_F_METHOD, f->method);
+	tr_event_set(&ev, TR_F_DEV, f->st.st_dev);
+	tr_event_set(&ev, TR_F_INO, f->st.st_ino);
+	tr_event_set(&ev, TR_F_MODE, f->st.st_mode);
+	tr_event_set(&ev, TR_F_SIZE, (uint64_t)f->st.st_size);
+	tr_event_set(&ev, TR_F_MTIME,
+		     (uint64_t)(f->st.st_mtim.tv_sec * INT64_C(1000000000) +
+				f->st.st_mtim.tv_nsec));
+	tr_event_mark(&ev, TR_F_TEXT);
+	rec_emit(r, &ev);
+	r->files++;
+}
+
+static int64_t store(struct recorder *r, int fd, const char *path,
+		     struct tr_error *err)
+{
+	bool is_new;
+	const struct tr_store_file *f = tr_store_add(r->store, fd, path,
+						     &is_new, err);
+
+	if (!f)
+		return -1;
+	if (is_new)
+		emit_file(r, f);
+	return f->id;
+}
+
+uint32_t rec_store_fd(struct recorder *r, const struct task *t, int fd,
+		      const char **why)
+{
+	static char reason[160];
+	char link[64], path[4096];
+	struct tr_error err;
+	ssize_t n;
+	int64_t id;
+
+	*why = NULL;
+	snprintf(link, sizeof link, "/proc/%d/fd/%d", (int)t->tid, fd);
+	n = readlink(link, path, sizeof path - 1);
+	path[n < 0 ? 0 : n] = '\0';
+	/* O_NONBLOCK: the descriptor may be a pipe or a device. */
+	TR_AUTOCLOSE int own = open(link, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	struct stat st;
+	if (own < 0 || fstat(own, &st) < 0) {
+		snprintf(reason, sizeof reason, "mapping of %.100s: %s", path,
+			 strerror(errno));
+		*why = reason;
+		return 0;
+	}
+	/* A private mapping of /dev/zero is anonymous memory. */
+	if (S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 5))
+		return 0;
+	if (!S_ISREG(st.st_mode)) {
+		snprintf(reason, sizeof reason,
+			 "mapping of %.100s, which is not a regular file", path);
+		*why = reason;
+		return 0;
+	}
+	id = store(r, own, path, &err);
+	if (id < 0) {
+		snprintf(reason, sizeof reason, "%.150s", err.text);
+		*why = reason;
+		return 0;
+	}
+	return (uint32_t)id;
+}
+
+/*
+ * Open the file behind a mapping.  /proc/PID/map_files is exact but needs
+ * CAP_CHECKPOINT_RESTORE; otherwise the path must still name the same inode.
+ */
+static int open_vma(pid_t tid, const struct tr_vma *v)
+{
+	char path[4200];
+	struct stat st;
+	int fd;
+
+	snprintf(path, sizeof path, "/proc/%d/map_files/%" PRIx64 "-%" PRIx64,
+		 (int)tid, v->start, v->end);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd >= 0)
+		return fd;
+	snprintf(path, sizeof path, "/proc/%d/exe", (int)tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0 && fstat(fd, &st) == 0 && st.st_ino == v->ino)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	snprintf(path, sizeof path, "/proc/%d/root%s", (int)tid, v->name);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd >= 0 && fstat(fd, &st) == 0 && st.st_ino == v->ino)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+int64_t rec_store_vma(void *recorder, pid_t tid, const struct tr_vma *v,
+		      struct tr_error *err)
+{
+	struct recorder *r = recorder;
+	TR_AUTOCLOSE int fd = open_vma(tid, v);
+	struct stat st;
+
+	/* What cannot be opened is stored as memory contents instead. */
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return 0;
+	return store(r, fd, v->name, err);
+}

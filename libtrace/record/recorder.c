@@ -1,0 +1,233 @@
+/* Recording a program: the loop that handles every stop. */
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+
+#include "libtrace/base/alloc.h"
+#include "libtrace/base/io.h"
+#include "libtrace/record/recorder.h"
+#include "libtrace/record/session.h"
+#include "libtrace/tracee/spawn.h"
+#include "libtrace/tracee/tracee.h"
+
+/* A kill of the recorder loses at most what is younger than this. */
+#define FLUSH_NS UINT64_C(500000000)
+
+void rec_resume(struct task *t, int how, int sig)
+{
+	/* ESRCH: SIGKILL took it; its death is reported like any other. */
+	if (tr_tracee_resume(t->tid, (enum tr_resume)how, sig) < 0)
+		return;
+}
+
+/* PTRACE_EVENT_STOP: a new task, a group-stop, or its end. */
+static void event_stop(struct recorder *r, struct task *t, int sig)
+{
+	if (!t->started) {
+		rec_task_first_stop(r, t);
+		return;
+	}
+	if (sig == SIGSTOP || sig == SIGTSTP || sig == SIGTTIN ||
+	    sig == SIGTTOU) {
+		rec_resume(t, TR_RESUME_LISTEN, 0);
+		return;
+	}
+	rec_resume(t, TR_RESUME_CONT, 0);
+}
+
+void rec_dispatch(struct recorder *r, struct task *t, int status)
+{
+	if (!WIFSTOPPED(status)) {
+		rec_task_died(r, t, status);
+		return;
+	}
+	if (tr_stopped_by_syscall(status)) {
+		rec_call_exit(r, t);
+		return;
+	}
+	switch (tr_stop_event(status)) {
+	case 0:
+		rec_signal_stop(r, t, WSTOPSIG(status));
+		break;
+	case PTRACE_EVENT_SECCOMP:
+		rec_call_enter(r, t);
+		break;
+	case PTRACE_EVENT_FORK:
+	case PTRACE_EVENT_VFORK:
+	case PTRACE_EVENT_CLONE:
+		rec_clone_event(r, t);
+		break;
+	case PTRACE_EVENT_EXEC:
+		t->new_image = true;
+		rec_resume(t, TR_RESUME_SYSCALL, 0);
+		break;
+	case PTRACE_EVENT_STOP:
+		event_stop(r, t, WSTOPSIG(status));
+		break;
+	default:
+		rec_resume(t, TR_RESUME_CONT, 0);
+	}
+}
+
+static volatile sig_atomic_t forward; /* a signal for the root program */
+
+static void on_tick(int sig)
+{
+	if (sig != SIGALRM)
+		forward = sig;
+}
+
+/*
+ * Ctrl-C and Ctrl-\ reach the program by themselves, through the terminal's
+ * process group; it decides what they mean.  SIGTERM and SIGHUP sent to the
+ * recorder are passed on.  SIGALRM only interrupts waitpid.
+ */
+static const int watched[] = {SIGALRM, SIGTERM, SIGHUP, SIGINT, SIGQUIT};
+#define NWATCHED (sizeof watched / sizeof *watched)
+
+static void catch_signals(struct sigaction old[])
+{
+	struct itimerval every = {{0, 500000}, {0, 500000}};
+
+	for (size_t i = 0; i < NWATCHED; i++) {
+		struct sigaction sa = {.sa_handler = on_tick};
+
+		if (watched[i] == SIGINT || watched[i] == SIGQUIT)
+			sa.sa_handler = SIG_IGN;
+		sigaction(watched[i], &sa, &old[i]);
+	}
+	setitimer(ITIMER_REAL, &every, NULL);
+}
+
+static void restore_signals(const struct sigaction old[])
+{
+	struct itimerval never = {0};
+
+	setitimer(ITIMER_REAL, &never, NULL);
+	for (size_t i = 0; i < NWATCHED; i++)
+		sigaction(watched[i], &old[i], NULL);
+}
+
+static void tick(struct recorder *r)
+{
+	struct tr_error err;
+
+	if (forward && !r->root_done)
+		kill(r->root, forward);
+	forward = 0;
+	rec_force_overdue(r);
+	rec_digests(r, false);
+	if (r->writer && tr_writer_flush(r->writer, FLUSH_NS, &err) < 0)
+		r->lost = true;
+}
+
+static void remember_early(struct recorder *r, pid_t tid, int status)
+{
+	TR_GROW(r->early, r->nearly, r->early_cap);
+	r->early[r->nearly++] = (struct early){tid, status};
+}
+
+/* Until no traced task is left. */
+static void run(struct recorder *r)
+{
+	uint64_t last = tr_now_ns();
+
+	for (;;) {
+		int status;
+		pid_t tid = waitpid(-1, &status, __WALL);
+		struct task *t;
+		uint64_t now;
+
+		if (tid < 0 && errno != EINTR)
+			return;
+		now = tr_now_ns();
+		if (tid < 0 || now - last > FLUSH_NS) {
+			tick(r);
+			last = now;
+		}
+		if (tid < 0)
+			continue;
+		t = rec_task_find(r, tid);
+		if (t)
+			rec_dispatch(r, t, status);
+		else
+			remember_early(r, tid, status);
+	}
+}
+
+static void list_cpus(struct recorder *r)
+{
+	cpu_set_t set;
+
+	if (sched_getaffinity(0, sizeof set, &set) < 0)
+		return;
+	r->cpus = tr_alloc((size_t)CPU_COUNT(&set) * sizeof *r->cpus);
+	for (int i = 0; i < CPU_SETSIZE; i++)
+		if (CPU_ISSET(i, &set))
+			r->cpus[r->ncpus++] = i;
+}
+
+static int start(struct recorder *r, const char *path, struct tr_error *err)
+{
+	struct tr_spawn s = {.path = path, .argv = r->options->argv,
+			     .cpu = rec_next_cpu(r)};
+	struct task *t;
+
+	r->root = tr_spawn(&s, err);
+	if (r->root < 0)
+		return -1;
+	t = rec_task_new(r, r->root, r->root, rec_aspace_new(r));
+	t->cpu = s.cpu;
+	t->new_image = true;
+	if (r->tsc_patched)
+		rec_note(r, 0, 0, TR_NOTE_TSC_PATCHED,
+			 "this machine does not trap RDTSC: its sites in mapped "
+			 "files are patched; generated code reads the counter "
+			 "unrecorded");
+	rec_resume(t, TR_RESUME_SYSCALL, 0);
+	return 0;
+}
+
+int tr_record(const struct tr_record_options *o, struct tr_record_result *res,
+	      struct tr_error *err)
+{
+	TR_AUTOFREE char *path = tr_find_program(o->argv[0], err);
+	struct recorder r = {.options = o, .next_task = 1, .next_stream = 1,
+			     .start_ns = tr_now_ns()};
+	struct sigaction old[NWATCHED];
+	sigset_t all, mask;
+	int opened, closed;
+
+	if (!path)
+		return -1;
+	r.tsc_patched = !tr_tsc_traps();
+	/* Helper threads must not take the signals meant for this one. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &mask);
+	opened = rec_session_open(&r, err);
+	pthread_sigmask(SIG_SETMASK, &mask, NULL);
+	if (opened < 0)
+		return -1;
+	list_cpus(&r);
+	if (start(&r, path, err) < 0) {
+		rec_session_discard(&r);
+		return -1;
+	}
+	catch_signals(old);
+	run(&r);
+	closed = rec_session_close(&r, err);
+	restore_signals(old);
+	*res = (struct tr_record_result){
+		.status = r.root_status,
+		.events = r.number,
+		.tasks = r.next_task - 1,
+		.complete = closed == 0 && !r.lost,
+		.replayable = !r.stopped[0],
+	};
+	memcpy(res->stopped, r.stopped, sizeof res->stopped);
+	return 0;
+}

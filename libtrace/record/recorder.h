@@ -1,0 +1,161 @@
+/*
+ * The recorder's own structures, shared by the files of this directory.
+ *
+ * One thread handles every stop.  Tasks of different address spaces run in
+ * parallel between their stops; tasks that share one (vfork) never run at the
+ * same time, because the kernel blocks the parent.
+ */
+#ifndef TR_RECORD_RECORDER_H
+#define TR_RECORD_RECORDER_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "libtrace/base/buf.h"
+#include "libtrace/format/event.h"
+#include "libtrace/format/manifest.h"
+#include "libtrace/format/writer.h"
+#include "libtrace/model/syscalls.h"
+#include "libtrace/record/record.h"
+#include "libtrace/state/maps.h"
+#include "libtrace/store/store.h"
+#include "libtrace/tracee/patch.h"
+
+/* An address space and its event stream. */
+struct aspace {
+	uint32_t stream;
+	unsigned ntasks;
+	bool stopped;  /* a note ended its replayable part */
+	bool engine_pages; /* the injected pages are there */
+	struct tr_patches patches;
+};
+
+/* A signal taken from the kernel but not yet given to the program. */
+struct held_signal {
+	siginfo_t info;
+	uint64_t since;
+	bool queued; /* sent again, to arrive at the next boundary */
+};
+
+/* A system call between its entry and its exit. */
+struct inflight {
+	const struct tr_sys *sys; /* NULL: number unknown to the model */
+	struct tr_call call;
+	struct tr_regs entry;
+	uint64_t since;
+	struct tr_arg *arg; /* memory it read; owned with its bytes */
+	size_t narg, arg_cap;
+	int denied;         /* errno the recorder answers with, or 0 */
+	int output;         /* 1 stdout, 2 stderr of the recording */
+	bool recorded;      /* an enter or clone event was written */
+	bool interrupted;   /* stopped with a restart code, may go on */
+};
+
+struct task {
+	uint32_t id, parent;
+	pid_t tid, pid;
+	int cpu;
+	struct aspace *as;
+	bool started;      /* its first event was written */
+	bool in_call;
+	bool new_image;    /* execve has replaced the address space */
+	struct inflight fl;
+	struct held_signal *held;
+	size_t nheld, held_cap;
+	int delivering;    /* signal whose handler is being entered, or 0 */
+	siginfo_t delivering_info;
+	struct tr_regs delivering_regs;
+	bool force;        /* a held signal waited too long */
+	struct task *next;
+};
+
+/* A stop or death of a task whose creation has not been seen yet. */
+struct early {
+	pid_t tid;
+	int status;
+};
+
+struct recorder {
+	const struct tr_record_options *options;
+	int dirfd;
+	struct tr_writer *writer; /* NULL once events cannot be written */
+	struct tr_store *store;
+	struct tr_manifest manifest;
+	struct tr_site_cache sites;
+	bool tsc_patched;
+
+	uint64_t start_ns, number;
+	uint32_t next_task, next_stream;
+	uint64_t files;
+	struct task *tasks;
+	struct early *early;
+	size_t nearly, early_cap;
+	int *cpus;
+	size_t ncpus, next_cpu;
+
+	pid_t root;
+	int root_status;
+	bool root_done;
+	char stopped[256]; /* first reason why replay ends early */
+	uint64_t stopped_at;
+	bool lost;
+	struct tr_buf scratch; /* effect data of the event being built */
+};
+
+/* events.c: numbering and writing events. */
+void rec_emit(struct recorder *r, struct tr_event *ev);
+struct tr_event rec_event(enum tr_event_type type, const struct task *t);
+/* From here on the task's address space cannot be replayed. */
+void rec_stop_replay(struct recorder *r, struct task *t, enum tr_note code,
+		     const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+void rec_note(struct recorder *r, uint32_t stream, uint32_t task,
+	      enum tr_note code, const char *text);
+/* Read memory ranges of a task into pieces an event can carry; the arrays are
+ * valid until the next call. */
+void rec_read_ranges(struct recorder *r, const struct task *t,
+		     const struct tr_ranges *ranges, struct tr_event *ev);
+/* Take the finished digests of stored files; all of them when `wait`. */
+void rec_digests(struct recorder *r, bool wait);
+
+/* files.c: the store. Ids, or 0 with *why set when it cannot be stored. */
+uint32_t rec_store_fd(struct recorder *r, const struct task *t, int fd,
+		      const char **why);
+int64_t rec_store_vma(void *recorder, pid_t tid, const struct tr_vma *v,
+		      struct tr_error *err);
+
+/* calls.c: system calls. */
+void rec_call_enter(struct recorder *r, struct task *t);
+void rec_call_exit(struct recorder *r, struct task *t);
+void rec_call_record_entry(struct recorder *r, struct task *t);
+void rec_call_finish_interrupted(struct recorder *r, struct task *t);
+void rec_call_release(struct task *t);
+
+/* signals.c: signal-delivery stops and trapped instructions. */
+void rec_signal_stop(struct recorder *r, struct task *t, int sig);
+void rec_release_held(struct recorder *r, struct task *t);
+/* Interrupt tasks that compute on while a signal waits for them. */
+void rec_force_overdue(struct recorder *r);
+
+/* lifecycle.c: tasks and address spaces. */
+struct task *rec_task_new(struct recorder *r, pid_t tid, pid_t pid,
+			  struct aspace *as);
+struct task *rec_task_find(struct recorder *r, pid_t tid);
+struct aspace *rec_aspace_new(struct recorder *r);
+void rec_aspace_leave(struct recorder *r, struct aspace *as);
+void rec_clone_event(struct recorder *r, struct task *t);
+void rec_task_first_stop(struct recorder *r, struct task *t);
+void rec_task_died(struct recorder *r, struct task *t, int status);
+int rec_next_cpu(struct recorder *r);
+
+/* exec.c: a new program image. */
+void rec_exec_done(struct recorder *r, struct task *t);
+
+/* recorder.c */
+void rec_dispatch(struct recorder *r, struct task *t, int status);
+/* Resume; a task that SIGKILL took meanwhile reports its death by itself. */
+void rec_resume(struct task *t, int how, int sig);
+
+#endif

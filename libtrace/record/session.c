@@ -1,0 +1,225 @@
+/* The trace directory around a recording. */
+#include "libtrace/record/session.h"
+
+#include <cpuid.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "libtrace/base/alloc.h"
+#include "libtrace/base/io.h"
+
+extern char **environ;
+
+static void make_uuid(char out[37])
+{
+	uint8_t b[16] = {0};
+
+	if (getrandom(b, sizeof b, 0) != sizeof b)
+		memcpy(b, &(uint64_t){tr_now_ns()}, 8);
+	b[6] = (uint8_t)((b[6] & 0x0f) | 0x40); /* version 4, RFC 4122 */
+	b[8] = (uint8_t)((b[8] & 0x3f) | 0x80);
+	snprintf(out, 37, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-"
+		 "%02x%02x%02x%02x%02x%02x", b[0], b[1], b[2], b[3], b[4],
+		 b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13],
+		 b[14], b[15]);
+}
+
+/* The value after "key\t: " in /proc/cpuinfo's first processor. */
+static char *cpuinfo(const char *text, const char *key)
+{
+	const char *p = strstr(text, key);
+
+	p = p ? strchr(p, ':') : NULL;
+	if (!p)
+		return tr_strdup("");
+	p += strspn(p, ": \t");
+	return tr_strndup(p, strcspn(p, "\n"));
+}
+
+static uint64_t read_xcr0(void)
+{
+	unsigned a, b, c, d, lo, hi;
+
+	if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE))
+		return 0;
+	__asm__ volatile("xgetbv" : "=a"(lo), "=d"(hi) : "c"(0));
+	return (uint64_t)hi << 32 | lo;
+}
+
+static char **copy_strings(const char *const *strings)
+{
+	size_t n = 0;
+	char **copy;
+
+	while (strings && strings[n])
+		n++;
+	copy = tr_alloc((n + 1) * sizeof *copy);
+	for (size_t i = 0; i < n; i++)
+		copy[i] = tr_strdup(strings[i]);
+	return copy;
+}
+
+static void fill_manifest(struct tr_manifest *m,
+			  const struct tr_record_options *o)
+{
+	TR_AUTOBUF struct tr_buf cpu = {0};
+	struct tr_error ignored;
+	struct utsname u;
+	struct timespec now;
+
+	uname(&u);
+	clock_gettime(CLOCK_REALTIME, &now);
+	if (tr_read_file(AT_FDCWD, "/proc/cpuinfo", 1u << 20, &cpu,
+			 &ignored) < 0)
+		cpu.len = 0;
+	tr_buf_put_u8(&cpu, '\0');
+	*m = (struct tr_manifest){
+		.version = TR_FORMAT_VERSION,
+		.incompat = copy_strings(NULL),
+		.compat = copy_strings(NULL),
+		.tool = tr_strdup(o->tool),
+		.host = tr_strdup(u.nodename),
+		.kernel = tr_printf("%s %s %s", u.sysname, u.release, u.version),
+		.machine = tr_strdup(u.machine),
+		.cpu_model = cpuinfo((char *)cpu.data, "model name"),
+		.cpu_flags = cpuinfo((char *)cpu.data, "\nflags"),
+		.xcr0 = read_xcr0(),
+		.argv = copy_strings(o->argv),
+		.envp = copy_strings((const char *const *)environ),
+		.cwd = getcwd(NULL, 0),
+		.start_ns = now.tv_sec * INT64_C(1000000000) + now.tv_nsec,
+		.labels = copy_strings(o->labels),
+	};
+	if (!m->cwd)
+		m->cwd = tr_strdup("");
+	make_uuid(m->uuid);
+}
+
+static int open_parts(struct recorder *r, struct tr_error *err)
+{
+	r->dirfd = open(r->options->directory,
+			O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (r->dirfd < 0)
+		return tr_fail_errno(err, "%s", r->options->directory);
+	fill_manifest(&r->manifest, r->options);
+	if (tr_manifest_write(r->dirfd, &r->manifest, err) < 0)
+		return -1;
+	r->store = tr_store_open(r->dirfd, err);
+	if (!r->store)
+		return -1;
+	r->writer = tr_writer_open(r->dirfd, err);
+	if (!r->writer)
+		return -1;
+	r->sites.dirfd = r->dirfd;
+	return 0;
+}
+
+int rec_session_open(struct recorder *r, struct tr_error *err)
+{
+	const char *dir = r->options->directory;
+
+	r->dirfd = -1;
+	/* The program's memory and input are in there: nobody else's to read. */
+	if (mkdir(dir, 0700) < 0) {
+		if (errno == EEXIST)
+			return tr_fail(err, TR_EEXIST,
+				       "%s: exists already; choose another "
+				       "directory", dir);
+		return tr_fail_errno(err, "%s", dir);
+	}
+	if (open_parts(r, err) == 0)
+		return 0;
+	rec_session_discard(r);
+	return -1;
+}
+
+static void release(struct recorder *r)
+{
+	if (r->store)
+		tr_store_close(r->store);
+	r->store = NULL;
+	tr_manifest_release(&r->manifest);
+	tr_site_cache_release(&r->sites);
+	tr_buf_release(&r->scratch);
+	free(r->cpus);
+	free(r->early);
+	if (r->dirfd >= 0)
+		close(r->dirfd);
+	r->dirfd = -1;
+}
+
+void rec_session_discard(struct recorder *r)
+{
+	if (r->writer)
+		tr_writer_abandon(r->writer);
+	r->writer = NULL;
+	if (r->dirfd >= 0) {
+		unlinkat(r->dirfd, "chunks/000000", 0);
+		unlinkat(r->dirfd, "chunks", AT_REMOVEDIR);
+		unlinkat(r->dirfd, "files", AT_REMOVEDIR);
+		unlinkat(r->dirfd, "manifest.json", 0);
+	}
+	release(r);
+	rmdir(r->options->directory);
+}
+
+static void emit_end(struct recorder *r)
+{
+	struct tr_event ev = {.type = TR_EV_END};
+
+	tr_event_set(&ev, TR_F_STATUS, (uint64_t)r->root_status);
+	tr_event_set(&ev, TR_F_EVENTS, r->number + 1);
+	tr_event_set(&ev, TR_F_TASKS, r->next_task - 1);
+	tr_event_set(&ev, TR_F_STREAMS, r->next_stream);
+	rec_emit(r, &ev);
+}
+
+static int seal(struct recorder *r, struct tr_error *err)
+{
+	struct tr_writer_stats stats;
+	struct tr_writer *w;
+
+	if (!r->writer)
+		return tr_fail(err, TR_ESYS, "%s", r->stopped);
+	rec_digests(r, true);
+	emit_end(r);
+	w = r->writer; /* emit_end may have failed */
+	r->writer = NULL;
+	if (!w)
+		return tr_fail(err, TR_ESYS, "%s", r->stopped);
+	if (tr_writer_close(w, &stats, err) < 0) {
+		snprintf(r->stopped, sizeof r->stopped, "events lost: %.230s",
+			 err->text);
+		return -1;
+	}
+	return 0;
+}
+
+int rec_session_close(struct recorder *r, struct tr_error *err)
+{
+	struct tr_manifest *m = &r->manifest;
+	int sealed = seal(r, err);
+
+	m->duration_ns = tr_now_ns() - r->start_ns;
+	m->complete = sealed == 0 && !r->lost;
+	m->status = r->root_status;
+	m->events = r->number;
+	m->tasks = r->next_task - 1;
+	m->streams = r->next_stream;
+	m->files = r->files;
+	if (r->stopped[0]) {
+		m->stopped = tr_strdup(r->stopped);
+		m->stopped_at = r->stopped_at;
+	}
+	if (tr_manifest_write(r->dirfd, m, err) < 0)
+		sealed = -1;
+	release(r);
+	return sealed;
+}

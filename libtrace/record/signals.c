@@ -1,0 +1,284 @@
+/*
+ * Signals and trapped instructions.
+ *
+ * A signal is given to the program only where replay can find the place
+ * again: at a fault it caused itself, or at the exit of a system call before
+ * any further instruction.  A signal that arrives elsewhere is held and sent
+ * again when the next call begins, as if it had arrived then.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
+#include <unistd.h>
+#include <x86intrin.h>
+
+#include "libtrace/base/alloc.h"
+#include "libtrace/base/io.h"
+#include "libtrace/record/recorder.h"
+#include "libtrace/tracee/memory.h"
+#include "libtrace/tracee/tracee.h"
+
+/* How long a held signal may wait for the next system call. */
+#define HOLD_MAX_NS UINT64_C(2000000000)
+
+enum disposition { DISP_HANDLER, DISP_IGNORED, DISP_FATAL, DISP_STOP };
+
+static bool in_mask(const char *status, const char *field, int sig)
+{
+	const char *p = strstr(status, field);
+	uint64_t mask = p ? strtoull(p + strlen(field), NULL, 16) : 0;
+
+	return mask >> (sig - 1) & 1;
+}
+
+/* What the program has asked to happen, from /proc/TID/status. */
+static enum disposition disposition_of(pid_t tid, int sig)
+{
+	TR_AUTOFREE char *path = tr_printf("/proc/%d/status", (int)tid);
+	TR_AUTOBUF struct tr_buf b = {0};
+	struct tr_error err;
+
+	if (tr_read_file(-1, path, 1u << 16, &b, &err) == 0) {
+		tr_buf_put_u8(&b, '\0');
+		if (in_mask((char *)b.data, "SigCgt:\t", sig))
+			return DISP_HANDLER;
+		if (in_mask((char *)b.data, "SigIgn:\t", sig))
+			return DISP_IGNORED;
+	}
+	switch (sig) {
+	case SIGCHLD: case SIGCONT: case SIGURG: case SIGWINCH:
+		return DISP_IGNORED;
+	case SIGSTOP: case SIGTSTP: case SIGTTIN: case SIGTTOU:
+		return DISP_STOP;
+	default:
+		return DISP_FATAL;
+	}
+}
+
+/* Raised by the task's own instruction, at a place replay reaches by itself. */
+static bool is_fault(int sig, const siginfo_t *si)
+{
+	switch (sig) {
+	case SIGSEGV: case SIGBUS: case SIGFPE: case SIGILL: case SIGTRAP:
+		return si->si_code > 0;
+	default:
+		return false;
+	}
+}
+
+static struct tr_event signal_event(const struct task *t, int sig,
+				    const siginfo_t *si,
+				    enum tr_sig_action action)
+{
+	struct tr_event ev = rec_event(TR_EV_SIGNAL, t);
+
+	tr_event_set(&ev, TR_F_SIGNO, (uint64_t)sig);
+	tr_event_set(&ev, TR_F_ACTION, action);
+	ev.siginfo = (struct tr_bytes){si, sizeof *si};
+	tr_event_mark(&ev, TR_F_SIGINFO);
+	return ev;
+}
+
+static void set_regs(struct tr_event *ev, const struct tr_regs *regs)
+{
+	ev->regs = *regs;
+	tr_event_mark(ev, TR_F_REGS);
+}
+
+/* Let the kernel push the frame: the step ends at the handler's first
+ * instruction, before it runs (signal_setup_done in kernel/signal.c). */
+static void enter_handler(struct recorder *r, struct task *t, int sig,
+			  const siginfo_t *si, const struct tr_regs *regs)
+{
+	if (t->in_call)
+		rec_call_finish_interrupted(r, t);
+	t->delivering = sig;
+	t->delivering_info = *si;
+	t->delivering_regs = *regs;
+	rec_resume(t, TR_RESUME_STEP, sig);
+}
+
+static void deliver(struct recorder *r, struct task *t, int sig,
+		    const siginfo_t *si, const struct tr_regs *regs, bool exact)
+{
+	struct tr_event ev;
+
+	switch (disposition_of(t->tid, sig)) {
+	case DISP_HANDLER:
+		enter_handler(r, t, sig, si, regs);
+		return;
+	case DISP_IGNORED:
+		break;
+	case DISP_FATAL:
+		if (t->in_call)
+			rec_call_record_entry(r, t);
+		ev = signal_event(t, sig, si, TR_SIG_FATAL);
+		if (exact && !t->in_call)
+			set_regs(&ev, regs);
+		rec_emit(r, &ev);
+		break;
+	case DISP_STOP:
+		ev = signal_event(t, sig, si, TR_SIG_NONE);
+		rec_emit(r, &ev);
+		break;
+	}
+	rec_resume(t, TR_RESUME_CONT, sig);
+}
+
+/*
+ * The bytes of a signal frame (arch/x86/include/asm/sigframe.h): return
+ * address, ucontext and siginfo at the new stack pointer, and above them the
+ * XSAVE area that uc_mcontext.fpregs points to, whose software-reserved bytes
+ * give its whole size (struct _fpx_sw_bytes).
+ */
+static struct tr_range frame_range(const struct task *t, uint64_t rsp)
+{
+	struct tr_range rg = {.addr = rsp,
+			      .len = 8 + sizeof(ucontext_t) + sizeof(siginfo_t)};
+	uint64_t fp;
+	uint32_t sw[2];
+
+	if (tr_memory_read(t->tid, rsp + 8 + offsetof(ucontext_t,
+						      uc_mcontext.fpregs),
+			   &fp, sizeof fp) < 0 || fp <= rsp ||
+	    fp - rsp > TR_MAX_XSTATE ||
+	    tr_memory_read(t->tid, fp + 464, sw, sizeof sw) < 0)
+		return rg;
+	rg.len = fp - rsp + (sw[0] == 0x46505853 && sw[1] <= TR_MAX_XSTATE
+			     ? sw[1] : 512);
+	return rg;
+}
+
+static void handler_entered(struct recorder *r, struct task *t)
+{
+	struct tr_event ev = signal_event(t, t->delivering, &t->delivering_info,
+					  TR_SIG_HANDLER);
+	uint8_t xstate[TR_MAX_XSTATE];
+	size_t xlen = sizeof xstate;
+	struct tr_range rg;
+	struct tr_ranges frame = {&rg, 1, 1};
+
+	t->delivering = 0;
+	set_regs(&ev, &t->delivering_regs);
+	if (tr_tracee_get_regs(t->tid, &ev.regs_after) < 0 ||
+	    tr_tracee_get_xstate(t->tid, xstate, &xlen) < 0)
+		return;
+	tr_event_mark(&ev, TR_F_REGS_AFTER);
+	ev.xstate = (struct tr_bytes){xstate, xlen};
+	tr_event_mark(&ev, TR_F_XSTATE);
+	rg = frame_range(t, ev.regs_after.rsp);
+	rec_read_ranges(r, t, &frame, &ev);
+	rec_emit(r, &ev);
+	rec_resume(t, TR_RESUME_CONT, 0);
+}
+
+static void trapped_insn(struct recorder *r, struct task *t,
+			 struct tr_regs *regs, enum tr_insn insn, uint8_t length)
+{
+	struct tr_event ev = rec_event(TR_EV_INSN, t);
+	unsigned aux;
+	uint64_t tsc = __rdtscp(&aux);
+
+	set_regs(&ev, regs);
+	regs->rax = (uint32_t)tsc;
+	regs->rdx = tsc >> 32;
+	if (insn == TR_INSN_RDTSCP)
+		regs->rcx = aux;
+	regs->rip += length;
+	ev.regs_after = *regs;
+	tr_event_mark(&ev, TR_F_REGS_AFTER);
+	tr_event_set(&ev, TR_F_INSN, insn);
+	tr_event_set(&ev, TR_F_LENGTH, length);
+	if (tr_tracee_set_regs(t->tid, regs) < 0)
+		return;
+	rec_emit(r, &ev);
+	rec_resume(t, TR_RESUME_CONT, 0);
+}
+
+/* A signal sent again by rec_release_held arrives: give it its own siginfo. */
+static void restore_info(struct task *t, int sig, siginfo_t *si)
+{
+	for (size_t i = 0; i < t->nheld; i++) {
+		if (!t->held[i].queued || t->held[i].info.si_signo != sig)
+			continue;
+		*si = t->held[i].info;
+		memmove(&t->held[i], &t->held[i + 1],
+			(--t->nheld - i) * sizeof *t->held);
+		if (tr_tracee_set_siginfo(t->tid, si) < 0)
+			return;
+		return;
+	}
+}
+
+static void hold(struct task *t, const siginfo_t *si)
+{
+	TR_GROW(t->held, t->nheld, t->held_cap);
+	t->held[t->nheld++] = (struct held_signal){*si, tr_now_ns(), false};
+	rec_resume(t, TR_RESUME_CONT, 0);
+}
+
+void rec_signal_stop(struct recorder *r, struct task *t, int sig)
+{
+	struct tr_regs regs;
+	enum tr_insn insn;
+	uint8_t length;
+	siginfo_t si;
+	bool boundary;
+
+	if (t->delivering && sig == SIGTRAP) {
+		handler_entered(r, t);
+		return;
+	}
+	t->delivering = 0; /* the frame could not be pushed: SIGSEGV instead */
+	if (tr_tracee_get_siginfo(t->tid, &si) < 0 ||
+	    tr_tracee_get_regs(t->tid, &regs) < 0)
+		return;
+	if (tr_trapped_insn(t->tid, sig, si.si_code, &regs, &t->as->patches,
+			    &insn, &length)) {
+		trapped_insn(r, t, &regs, insn, length);
+		return;
+	}
+	restore_info(t, sig, &si);
+	/* orig_rax holds a call's number until the task is back in user mode
+	 * and -1 after an interrupt or fault (arch/x86/entry/entry_64.S). */
+	boundary = is_fault(sig, &si) || (int64_t)regs.orig_rax >= 0;
+	if (boundary || disposition_of(t->tid, sig) != DISP_HANDLER) {
+		deliver(r, t, sig, &si, &regs, boundary);
+		return;
+	}
+	if (!t->force) {
+		hold(t, &si);
+		return;
+	}
+	t->force = false;
+	rec_stop_replay(r, t, TR_NOTE_ASYNC_SIGNAL,
+			"%s had to be delivered inside a computation",
+			tr_signal_name(sig) ? tr_signal_name(sig) : "a signal");
+	deliver(r, t, sig, &si, &regs, false);
+}
+
+void rec_release_held(struct recorder *r, struct task *t)
+{
+	(void)r;
+	for (size_t i = 0; i < t->nheld; i++) {
+		if (t->held[i].queued)
+			continue;
+		t->held[i].queued = true;
+		syscall(SYS_tgkill, t->pid, t->tid, t->held[i].info.si_signo);
+	}
+}
+
+void rec_force_overdue(struct recorder *r)
+{
+	uint64_t now = tr_now_ns();
+
+	for (struct task *t = r->tasks; t; t = t->next) {
+		if (!t->nheld || t->in_call || t->held[0].queued ||
+		    now - t->held[0].since < HOLD_MAX_NS)
+			continue;
+		t->force = true;
+		rec_release_held(r, t);
+	}
+}

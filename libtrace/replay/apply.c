@@ -1,0 +1,408 @@
+/* Applying one event to its task. */
+#include <inttypes.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "libtrace/base/alloc.h"
+#include "libtrace/model/syscalls.h"
+#include "libtrace/replay/replayer.h"
+#include "libtrace/state/regs.h"
+#include "libtrace/tracee/image.h"
+#include "libtrace/tracee/memory.h"
+#include "libtrace/tracee/remote.h"
+#include "libtrace/tracee/tracee.h"
+#include "libtrace/tracee/vessel.h"
+
+static const char *call_name(uint64_t nr)
+{
+	const struct tr_sys *sys = tr_sys_lookup(nr);
+
+	return sys ? sys->name : "an unknown system call";
+}
+
+static const char *signal_text(int sig)
+{
+	const char *name = tr_signal_name((int)sig);
+
+	return name ? name : "a signal";
+}
+
+/* The task must be at the entry of the recorded call, in the same state. */
+static enum applied reach_call(struct tr_replay *r, struct rtask *t,
+			       struct tr_error *err)
+{
+	uint64_t nr = tr_event_get(&r->ev, TR_F_NR);
+	enum applied how = rep_wait(r, t, err);
+
+	if (how != AGREED)
+		return how;
+	if (!t->at_entry)
+		return rep_diverged(r, t, "%s where %s was called when "
+				    "recorded", signal_text(t->stop_signal),
+				    call_name(nr));
+	if (t->regs.orig_rax != nr)
+		return rep_diverged(r, t, "%s was called where it was %s when "
+				    "recorded", call_name(t->regs.orig_rax),
+				    call_name(nr));
+	if (!tr_regs_equal(&t->regs, &r->ev.regs))
+		return rep_regs_differ(r, t, &r->ev.regs);
+	return AGREED;
+}
+
+/* The memory the call reads must hold what it held. */
+static enum applied check_arg(struct tr_replay *r, struct rtask *t,
+			      const struct tr_arg *a)
+{
+	TR_AUTOFREE uint8_t *bytes = tr_alloc(a->len);
+
+	if (tr_memory_read(t->tid, a->addr, bytes, a->len) < 0)
+		return rep_diverged(r, t, "argument %u at 0x%" PRIx64
+				    " is not readable", a->index, a->addr);
+	if (XXH3_64bits(bytes, a->len) != a->hash)
+		return rep_diverged(r, t, "the %" PRIu64 " bytes of argument %u "
+				    "at 0x%" PRIx64 " differ", a->len,
+				    a->index, a->addr);
+	return AGREED;
+}
+
+static enum applied check_args(struct tr_replay *r, struct rtask *t)
+{
+	enum applied how = AGREED;
+
+	for (size_t i = 0; i < r->ev.narg && how == AGREED; i++)
+		how = check_arg(r, t, &r->ev.arg[i]);
+	return how;
+}
+
+static int write_mem(struct rtask *t, const struct tr_event *ev,
+		     struct tr_error *err)
+{
+	for (size_t i = 0; i < ev->nmem; i++)
+		if (tr_memory_write(t->tid, ev->mem[i].addr,
+				    ev->mem[i].bytes.data,
+				    ev->mem[i].bytes.len) < 0)
+			return tr_fail_errno(err, "task %u: writing %zu bytes "
+					     "at 0x%" PRIx64, t->id,
+					     ev->mem[i].bytes.len,
+					     ev->mem[i].addr);
+	return 0;
+}
+
+/* The event's effects on memory, those of its `more` records included. */
+static int apply_mem(struct tr_replay *r, struct rtask *t, struct tr_error *err)
+{
+	uint64_t parts = tr_event_get(&r->ev, TR_F_PARTS);
+
+	if (write_mem(t, &r->ev, err) < 0)
+		return -1;
+	for (; parts > 0; parts--) {
+		const struct tr_event *more;
+
+		if (tr_feed_advance(r->feed, r->ev.stream, &more, err) < 0)
+			return -1;
+		/* The main record's arrays are gone with the advance. */
+		r->ev.nmem = r->ev.narg = r->ev.nmap = 0;
+		if (!more || more->type != TR_EV_MORE)
+			return tr_fail(err, TR_EINCOMPLETE,
+				       "event %" PRIu64 ": its effects are not "
+				       "all there", r->ev.number);
+		if (write_mem(t, more, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int set_state(struct tr_replay *r, struct rtask *t,
+		     const struct tr_regs *regs, struct tr_error *err)
+{
+	const struct tr_bytes *x = &r->ev.xstate;
+
+	t->regs = *regs;
+	/* No restart of the emulated call: its number must not be seen. */
+	t->regs.orig_rax = (uint64_t)-1;
+	if (tr_tracee_set_regs(t->tid, &t->regs) < 0)
+		return tr_fail_errno(err, "task %u: setting registers", t->id);
+	if (!tr_event_has(&r->ev, TR_F_XSTATE))
+		return 0;
+	if (x->len != tr_xstate_size())
+		return tr_fail(err, TR_EUNSUPPORTED,
+			       "the recording machine's extended state has %zu "
+			       "bytes, this one's %zu: replay needs a CPU with "
+			       "the same XSAVE features", x->len,
+			       tr_xstate_size());
+	if (tr_tracee_set_xstate(t->tid, x->data, x->len) < 0)
+		return tr_fail_errno(err, "task %u: setting extended state",
+				     t->id);
+	return 0;
+}
+
+/* What the program writes to its output is in its memory at the entry. */
+static int take_output(struct tr_replay *r, struct rtask *t,
+		       struct tr_error *err)
+{
+	int64_t left = (int64_t)tr_event_get(&r->ev, TR_F_RESULT);
+
+	r->output.len = 0;
+	if (!tr_event_has(&r->ev, TR_F_OUTPUT))
+		return 0;
+	for (size_t i = 0; i < r->ev.narg && left > 0; i++) {
+		const struct tr_arg *a = &r->ev.arg[i];
+		size_t n = a->len < (uint64_t)left ? (size_t)a->len
+						   : (size_t)left;
+
+		/* Argument 1 of all write calls is the data. */
+		if (a->index != 1)
+			continue;
+		if (tr_memory_read(t->tid, a->addr,
+				   tr_buf_reserve(&r->output, n), n) < 0)
+			return tr_fail_errno(err, "task %u: reading output",
+					     t->id);
+		r->output.len += n;
+		left -= (int64_t)n;
+	}
+	return 0;
+}
+
+static enum applied apply_syscall(struct tr_replay *r, struct rtask *t,
+				  struct tr_error *err)
+{
+	const struct tr_sys *sys = tr_sys_lookup(tr_event_get(&r->ev, TR_F_NR));
+	struct tr_regs after = tr_event_has(&r->ev, TR_F_REGS_AFTER)
+		? r->ev.regs_after
+		: tr_regs_after_call(&r->ev.regs,
+				     (int64_t)tr_event_get(&r->ev, TR_F_RESULT));
+	enum applied how = reach_call(r, t, err);
+
+	if (how == AGREED)
+		how = check_args(r, t);
+	if (how != AGREED)
+		return how;
+	if (take_output(r, t, err) < 0)
+		return TROUBLE;
+	if (sys && sys->class == TR_SYS_MAP &&
+	    tr_event_get(&r->ev, TR_F_ORIGIN) == TR_ORIGIN_KERNEL) {
+		how = rep_apply_mapping(r, t, err);
+		if (how != AGREED)
+			return how;
+	}
+	if (set_state(r, t, &after, err) < 0 || apply_mem(r, t, err) < 0)
+		return TROUBLE;
+	t->at_entry = false;
+	r->resume_after = true;
+	return AGREED;
+}
+
+static enum applied apply_enter(struct tr_replay *r, struct rtask *t,
+				struct tr_error *err)
+{
+	enum applied how = reach_call(r, t, err);
+
+	return how == AGREED ? check_args(r, t) : how;
+}
+
+static enum applied apply_clone(struct tr_replay *r, struct rtask *t,
+				struct tr_error *err)
+{
+	uint64_t flags = tr_event_get(&r->ev, TR_F_CLONE_FLAGS);
+	bool shared = flags & CLONE_VM;
+	enum applied how = reach_call(r, t, err);
+	struct rspace *as = t->as;
+	pid_t tid;
+
+	if (how != AGREED)
+		return how;
+	tid = tr_remote_clone(t->tid, shared ? CLONE_VM : 0, err);
+	if (tid < 0)
+		return TROUBLE;
+	if (!shared) {
+		as = rep_space_new(
+			(uint32_t)tr_event_get(&r->ev, TR_F_CHILD_STREAM));
+		as->brk_start = t->as->brk_start;
+		as->brk = t->as->brk;
+		tr_patches_copy(&as->patches, &t->as->patches);
+	}
+	rep_task_new(r, (uint32_t)tr_event_get(&r->ev, TR_F_CHILD), tid, as);
+	return AGREED;
+}
+
+static int64_t recorded_cpu(const struct tr_event *ev)
+{
+	return tr_event_has(ev, TR_F_CPU) ? (int64_t)tr_event_get(ev, TR_F_CPU)
+					  : -1;
+}
+
+static enum applied apply_start(struct tr_replay *r, struct rtask *t,
+				struct tr_error *err)
+{
+	if (set_state(r, t, &r->ev.regs, err) < 0 || apply_mem(r, t, err) < 0)
+		return TROUBLE;
+	tr_vessel_limits(t->tid, recorded_cpu(&r->ev), UINT64_MAX);
+	r->resume_after = true;
+	return AGREED;
+}
+
+/* A new address space is a new vessel: the old one is left as it is to tasks
+ * that share it. */
+static enum applied apply_image(struct tr_replay *r, struct rtask *t,
+				struct tr_error *err)
+{
+	struct rspace *as = rep_space_new(r->ev.stream);
+	pid_t tid = tr_remote_clone(r->first_vessel, 0, err);
+
+	if (t)
+		rep_task_end(r, t);
+	if (tid < 0) {
+		free(as);
+		return TROUBLE;
+	}
+	t = rep_task_new(r, r->ev.task, tid, as);
+	as->brk_start = tr_event_get(&r->ev, TR_F_BRK_START);
+	as->brk = tr_event_get(&r->ev, TR_F_BRK);
+	tr_vessel_limits(tid, recorded_cpu(&r->ev),
+			 tr_event_get(&r->ev, TR_F_STACK_LIMIT));
+	if (tr_image_map(tid, r->ev.map, r->ev.nmap, err) < 0)
+		return TROUBLE;
+	for (size_t i = 0; i < r->ev.nmap && r->tsc_patched; i++)
+		if (tr_patch_mapping(tid, &r->ev.map[i], &r->sites,
+				     &as->patches, err) < 0)
+			return TROUBLE;
+	if (set_state(r, t, &r->ev.regs, err) < 0 || apply_mem(r, t, err) < 0)
+		return TROUBLE;
+	r->resume_after = true;
+	return AGREED;
+}
+
+bool rep_is_fault(const struct tr_event *ev)
+{
+	uint64_t sig = tr_event_get(ev, TR_F_SIGNO);
+	siginfo_t si;
+
+	if (ev->siginfo.len < sizeof si)
+		return false;
+	memcpy(&si, ev->siginfo.data, sizeof si);
+	return si.si_code > 0 && (sig == SIGSEGV || sig == SIGBUS ||
+				  sig == SIGFPE || sig == SIGILL ||
+				  sig == SIGTRAP);
+}
+
+static enum applied reach_fault(struct tr_replay *r, struct rtask *t,
+				struct tr_error *err)
+{
+	int sig = (int)tr_event_get(&r->ev, TR_F_SIGNO);
+	enum applied how = rep_wait(r, t, err);
+
+	if (how != AGREED)
+		return how;
+	if (t->at_entry)
+		return rep_diverged(r, t, "%s was called where %s came when "
+				    "recorded", call_name(t->regs.orig_rax),
+				    signal_text(sig));
+	if (t->stop_signal != sig)
+		return rep_diverged(r, t, "%s came where %s came when recorded",
+				    signal_text(t->stop_signal),
+				    signal_text(sig));
+	t->stop_signal = 0;
+	return AGREED;
+}
+
+static enum applied apply_signal(struct tr_replay *r, struct rtask *t,
+				 struct tr_error *err)
+{
+	enum applied how = AGREED;
+
+	if (rep_is_fault(&r->ev))
+		how = reach_fault(r, t, err);
+	if (how != AGREED)
+		return how;
+	if (tr_event_has(&r->ev, TR_F_REGS) &&
+	    !tr_regs_equal(&t->regs, &r->ev.regs))
+		return rep_regs_differ(r, t, &r->ev.regs);
+	if (tr_event_get(&r->ev, TR_F_ACTION) != TR_SIG_HANDLER)
+		return AGREED;
+	if (set_state(r, t, &r->ev.regs_after, err) < 0 ||
+	    apply_mem(r, t, err) < 0)
+		return TROUBLE;
+	t->at_entry = false;
+	r->resume_after = true;
+	return AGREED;
+}
+
+static enum applied apply_insn(struct tr_replay *r, struct rtask *t,
+			       struct tr_error *err)
+{
+	enum applied how = rep_wait(r, t, err);
+	enum tr_insn insn;
+	uint8_t length;
+
+	if (how != AGREED)
+		return how;
+	if (t->at_entry)
+		return rep_diverged(r, t, "%s was called where the time stamp "
+				    "counter was read when recorded",
+				    call_name(t->regs.orig_rax));
+	if (!tr_trapped_insn(t->tid, t->stop_signal, t->stop_code, &t->regs,
+			     &t->as->patches, &insn, &length))
+		return rep_diverged(r, t, "%s came where the time stamp counter "
+				    "was read when recorded",
+				    signal_text(t->stop_signal));
+	if (!tr_regs_equal(&t->regs, &r->ev.regs))
+		return rep_regs_differ(r, t, &r->ev.regs);
+	if (set_state(r, t, &r->ev.regs_after, err) < 0)
+		return TROUBLE;
+	t->stop_signal = 0;
+	r->resume_after = true;
+	return AGREED;
+}
+
+static enum applied apply_note(struct tr_replay *r)
+{
+	if (tr_event_get(&r->ev, TR_F_CODE) >= TR_NOTE_STOPS) {
+		r->stopped = true;
+		snprintf(r->note, sizeof r->note, "event %" PRIu64
+			 ", task %u: %s: %.*s", r->ev.number, r->ev.task,
+			 tr_note_name(tr_event_get(&r->ev, TR_F_CODE)),
+			 (int)(r->ev.text.len < 300 ? r->ev.text.len : 300),
+			 (const char *)r->ev.text.data);
+	}
+	return AGREED;
+}
+
+enum applied rep_apply(struct tr_replay *r, struct tr_error *err)
+{
+	struct rtask *t = rep_task_find(r, r->ev.task);
+
+	r->resume_after = false;
+	if (r->ev.type == TR_EV_NOTE)
+		return apply_note(r);
+	if (r->ev.stream == 0)
+		return AGREED;
+	if (r->ev.type == TR_EV_IMAGE)
+		return apply_image(r, t, err);
+	if (!t) {
+		tr_fail(err, TR_ECORRUPT, "event %" PRIu64 ": task %u does not "
+			"exist", r->ev.number, r->ev.task);
+		return TROUBLE;
+	}
+	switch (r->ev.type) {
+	case TR_EV_START:
+		return apply_start(r, t, err);
+	case TR_EV_SYSCALL:
+		return apply_syscall(r, t, err);
+	case TR_EV_ENTER:
+		return apply_enter(r, t, err);
+	case TR_EV_CLONE:
+		return apply_clone(r, t, err);
+	case TR_EV_SIGNAL:
+		return apply_signal(r, t, err);
+	case TR_EV_INSN:
+		return apply_insn(r, t, err);
+	case TR_EV_EXIT:
+		rep_task_end(r, t);
+		return AGREED;
+	default:
+		return AGREED;
+	}
+}

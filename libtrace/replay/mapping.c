@@ -1,0 +1,145 @@
+/*
+ * Calls that change the address space, made again in the vessel with the
+ * recorded results as fixed addresses.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "libtrace/replay/replayer.h"
+#include "libtrace/tracee/image.h"
+#include "libtrace/tracee/remote.h"
+
+#define PAGE_UP(x) (((x) + 0xfff) & ~(uint64_t)0xfff)
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#define MADV_POPULATE_WRITE 23
+#endif
+#define MADV_GUARD_INSTALL_ADVICE 102
+#define MADV_GUARD_REMOVE_ADVICE 103
+
+/* Make a call that must give `want`. */
+static enum applied again(struct tr_replay *r, struct rtask *t, uint64_t nr,
+			  const uint64_t a[6], int64_t want,
+			  struct tr_error *err)
+{
+	int64_t got;
+
+	if (tr_remote_call(t->tid, &got, nr, a[0], a[1], a[2], a[3], a[4], a[5],
+			   err) < 0)
+		return TROUBLE;
+	if (got == want)
+		return AGREED;
+	return rep_diverged(r, t, "call %" PRIu64 " gave %" PRId64
+			    " where it gave %" PRId64 " when recorded", nr, got,
+			    want);
+}
+
+static enum applied replay_mmap(struct tr_replay *r, struct rtask *t,
+				struct tr_error *err)
+{
+	const struct tr_map *m = r->ev.map;
+
+	if (r->ev.nmap != 1) {
+		tr_fail(err, TR_ECORRUPT, "event %" PRIu64 ": mmap without its "
+			"mapping", r->ev.number);
+		return TROUBLE;
+	}
+	if (tr_image_map(t->tid, m, 1, err) < 0)
+		return TROUBLE;
+	tr_patches_drop(&t->as->patches, m->start, m->end);
+	if (r->tsc_patched &&
+	    tr_patch_mapping(t->tid, m, &r->sites, &t->as->patches, err) < 0)
+		return TROUBLE;
+	return AGREED;
+}
+
+/* The heap is ordinary anonymous memory at the addresses brk(2) gave it. */
+static enum applied replay_brk(struct tr_replay *r, struct rtask *t,
+			       struct tr_error *err)
+{
+	uint64_t brk = tr_event_get(&r->ev, TR_F_RESULT);
+	uint64_t old = PAGE_UP(t->as->brk), new = PAGE_UP(brk);
+	enum applied how = AGREED;
+
+	if (new > old)
+		how = again(r, t, SYS_mmap,
+			    (const uint64_t[6]){
+				    old, new - old, PROT_READ | PROT_WRITE,
+				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED |
+				    MAP_NORESERVE, (uint64_t)-1, 0},
+			    (int64_t)old, err);
+	else if (new < old)
+		how = again(r, t, SYS_munmap,
+			    (const uint64_t[6]){new, old - new}, 0, err);
+	t->as->brk = brk;
+	return how;
+}
+
+static enum applied replay_mremap(struct tr_replay *r, struct rtask *t,
+				  const uint64_t a[6], struct tr_error *err)
+{
+	uint64_t to = tr_event_get(&r->ev, TR_F_RESULT);
+	uint64_t args[6] = {a[0], a[1], a[2], a[3], to};
+
+	if (to == a[0])
+		args[3] &= ~(uint64_t)(MREMAP_MAYMOVE | MREMAP_FIXED);
+	else
+		args[3] |= MREMAP_MAYMOVE | MREMAP_FIXED;
+	tr_patches_drop(&t->as->patches, a[0], a[0] + a[1]);
+	return again(r, t, SYS_mremap, args, (int64_t)to, err);
+}
+
+/* Advice that changes what memory holds, or whether children get it; all
+ * other advice has no effect a program can see. */
+static bool advice_matters(uint64_t advice)
+{
+	switch (advice) {
+	case MADV_DONTNEED:
+	case MADV_REMOVE:
+	case MADV_DONTFORK:
+	case MADV_DOFORK:
+	case MADV_WIPEONFORK:
+	case MADV_KEEPONFORK:
+	case MADV_GUARD_INSTALL_ADVICE:
+	case MADV_GUARD_REMOVE_ADVICE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+enum applied rep_apply_mapping(struct tr_replay *r, struct rtask *t,
+			       struct tr_error *err)
+{
+	const struct tr_regs *g = &r->ev.regs;
+	const uint64_t a[6] = {g->rdi, g->rsi, g->rdx, g->r10, g->r8, g->r9};
+	uint64_t nr = tr_event_get(&r->ev, TR_F_NR);
+	int64_t result = (int64_t)tr_event_get(&r->ev, TR_F_RESULT);
+
+	if (result < 0 && result > -4096)
+		return AGREED;
+	switch (nr) {
+	case SYS_mmap:
+		return replay_mmap(r, t, err);
+	case SYS_brk:
+		return replay_brk(r, t, err);
+	case SYS_mremap:
+		return replay_mremap(r, t, a, err);
+	case SYS_munmap:
+		tr_patches_drop(&t->as->patches, a[0], a[0] + a[1]);
+		return again(r, t, nr, a, 0, err);
+	case SYS_mprotect:
+		return again(r, t, nr, a, 0, err);
+	case SYS_pkey_mprotect:
+		return again(r, t, SYS_mprotect, a, 0, err);
+	case SYS_madvise:
+		return advice_matters(a[2]) ? again(r, t, nr, a, result, err)
+					    : AGREED;
+	default:
+		return AGREED;
+	}
+}

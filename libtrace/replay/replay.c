@@ -1,0 +1,150 @@
+/* Replaying a trace: the step function. */
+#include "libtrace/replay/replay.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "libtrace/base/alloc.h"
+#include "libtrace/format/manifest.h"
+#include "libtrace/replay/replayer.h"
+#include "libtrace/tracee/spawn.h"
+#include "libtrace/tracee/vessel.h"
+
+struct tr_replay *tr_replay_new(struct tr_reader *reader, struct tr_error *err)
+{
+	struct tr_replay *r = tr_alloc(sizeof *r);
+	sigset_t chld;
+
+	/* tr_tracee_wait waits for SIGCHLD. */
+	sigemptyset(&chld);
+	sigaddset(&chld, SIGCHLD);
+	pthread_sigmask(SIG_BLOCK, &chld, &r->old_mask);
+	r->reader = reader;
+	r->sites.dirfd = tr_reader_dirfd(reader);
+	r->tsc_patched = !tr_tsc_traps();
+	r->first_vessel = tr_vessel_first(tr_reader_dirfd(reader), err);
+	if (r->first_vessel < 0) {
+		pthread_sigmask(SIG_SETMASK, &r->old_mask, NULL);
+		free(r);
+		return NULL;
+	}
+	r->feed = tr_feed_new(reader);
+	return r;
+}
+
+/* The next event of a task says whether it runs on by itself or is still at a
+ * place the event belongs to. */
+static bool runs_on(const struct rtask *t, const struct tr_event *next)
+{
+	if (t->as->ntasks > 1)
+		return false; /* resumed when its turn comes */
+	if (!next || next->task != t->id)
+		return false;
+	switch (next->type) {
+	case TR_EV_SYSCALL:
+	case TR_EV_ENTER:
+	case TR_EV_CLONE:
+	case TR_EV_INSN:
+		return true;
+	case TR_EV_SIGNAL:
+		return rep_is_fault(next);
+	default:
+		return false;
+	}
+}
+
+/* Finish the event applied last: advance its stream, let its task go on. */
+static int finish(struct tr_replay *r, struct tr_error *err)
+{
+	const struct tr_event *next;
+	struct rtask *t;
+
+	if (!r->applied)
+		return 0;
+	r->applied = false;
+	if (tr_feed_advance(r->feed, r->ev.stream, &next, err) < 0)
+		return -1;
+	t = r->resume_after ? rep_task_find(r, r->ev.task) : NULL;
+	if (t && runs_on(t, next))
+		return rep_resume(t, err);
+	return 0;
+}
+
+static int at_end(struct tr_replay *r, struct tr_replay_step *step)
+{
+	r->ended = true;
+	if (r->stopped || tr_reader_complete(r->reader)) {
+		step->what = r->stopped ? TR_REPLAY_STOPPED : TR_REPLAY_END;
+		step->note = r->note;
+		return 0;
+	}
+	snprintf(r->note, sizeof r->note,
+		 "the trace is incomplete: the recording was cut short here");
+	step->what = TR_REPLAY_STOPPED;
+	step->note = r->note;
+	return 0;
+}
+
+int tr_replay_step(struct tr_replay *r, struct tr_replay_step *step,
+		   struct tr_error *err)
+{
+	const struct tr_event *ev;
+	struct rtask *t;
+	int got;
+
+	*step = (struct tr_replay_step){0};
+	if (r->ended || r->stopped)
+		return at_end(r, step);
+	if (finish(r, err) < 0)
+		return -1;
+	got = tr_feed_next(r->feed, &ev, err);
+	if (got < 0)
+		return -1;
+	if (got == 0)
+		return at_end(r, step);
+	r->ev = *ev;
+	r->output.len = 0;
+	switch (rep_apply(r, err)) {
+	case TROUBLE:
+		return -1;
+	case DIVERGED:
+		r->ended = true;
+		step->what = TR_REPLAY_DIVERGED;
+		step->divergence = &r->divergence;
+		return 0;
+	case AGREED:
+		break;
+	}
+	if (r->stopped)
+		return at_end(r, step);
+	if (r->ev.stream)
+		rep_remember(r, &r->ev);
+	t = rep_task_find(r, r->ev.task);
+	if (t)
+		t->last_time = r->ev.time;
+	r->applied = true;
+	step->event = &r->ev;
+	step->what = TR_REPLAY_EVENT;
+	if (r->output.len) {
+		step->what = TR_REPLAY_OUTPUT;
+		step->output = (int)tr_event_get(&r->ev, TR_F_OUTPUT);
+		step->data = (struct tr_bytes){r->output.data, r->output.len};
+	}
+	return 0;
+}
+
+void tr_replay_free(struct tr_replay *r)
+{
+	if (!r)
+		return;
+	while (r->tasks)
+		rep_task_end(r, r->tasks);
+	tr_vessel_end(r->first_vessel);
+	tr_feed_free(r->feed);
+	tr_site_cache_release(&r->sites);
+	tr_buf_release(&r->output);
+	rep_evidence_release(r);
+	pthread_sigmask(SIG_SETMASK, &r->old_mask, NULL);
+	free(r);
+}

@@ -1,0 +1,100 @@
+/*
+ * The replayer's own structures, shared by the files of this directory.
+ *
+ * Events are applied in their global order by one thread.  A task whose
+ * address space has no other task is resumed as soon as its event is applied,
+ * so that different processes compute at the same time; tasks that share
+ * memory run one after the other, as recorded.
+ */
+#ifndef TR_REPLAY_REPLAYER_H
+#define TR_REPLAY_REPLAYER_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "libtrace/base/buf.h"
+#include "libtrace/replay/feed.h"
+#include "libtrace/replay/replay.h"
+#include "libtrace/tracee/patch.h"
+
+struct rspace {
+	uint32_t stream;
+	unsigned ntasks;
+	uint64_t brk_start, brk;
+	struct tr_patches patches;
+};
+
+struct rtask {
+	uint32_t id;
+	pid_t tid;            /* its vessel */
+	struct rspace *as;
+	bool running;         /* resumed and not yet waited for */
+	bool at_entry;        /* stopped at a system call's entry */
+	int stop_signal;      /* stopped by this signal, or 0 */
+	int stop_code;        /* and its si_code */
+	struct tr_regs regs;  /* of the vessel, when it is stopped */
+	uint64_t last_time;   /* recorded time of its last event */
+	struct rtask *next;
+};
+
+#define TR_HISTORY 5
+
+struct tr_replay {
+	struct tr_reader *reader;
+	struct tr_feed *feed;
+	struct tr_site_cache sites;
+	bool tsc_patched;
+	pid_t first_vessel;
+	struct rtask *tasks;
+
+	struct tr_event ev;      /* the event being applied, its arrays borrowed */
+	bool applied;            /* ev is applied, its stream not advanced */
+	struct tr_buf output;
+	struct tr_buf history[TR_HISTORY]; /* the events before, as text */
+	unsigned nhistory;
+
+	bool diverged, stopped, ended;
+	bool resume_after; /* the event's task may run on */
+	struct tr_divergence divergence;
+	char note[512];
+	sigset_t old_mask;
+};
+
+/*
+ * What applying an event came to: agreed, diverged (evidence is in r), or
+ * trouble (err is set).
+ */
+enum applied { AGREED, DIVERGED, TROUBLE };
+
+/* task.c */
+struct rtask *rep_task_find(struct tr_replay *r, uint32_t id);
+struct rtask *rep_task_new(struct tr_replay *r, uint32_t id, pid_t tid,
+			   struct rspace *as);
+void rep_task_end(struct tr_replay *r, struct rtask *t);
+struct rspace *rep_space_new(uint32_t stream);
+/* Bring the task to its next stop. */
+enum applied rep_wait(struct tr_replay *r, struct rtask *t, struct tr_error *err);
+int rep_resume(struct rtask *t, struct tr_error *err) TR_MUST_CHECK;
+
+/* apply.c */
+enum applied rep_apply(struct tr_replay *r, struct tr_error *err);
+/* Does the signal event stem from an instruction of the task itself? */
+bool rep_is_fault(const struct tr_event *ev);
+
+/* mapping.c: calls that change the address space are made again. */
+enum applied rep_apply_mapping(struct tr_replay *r, struct rtask *t,
+			       struct tr_error *err);
+
+/* evidence.c */
+enum applied rep_diverged(struct tr_replay *r, struct rtask *t,
+			  const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+/* As rep_diverged, with the registers that differ. */
+enum applied rep_regs_differ(struct tr_replay *r, struct rtask *t,
+			     const struct tr_regs *recorded);
+void rep_remember(struct tr_replay *r, const struct tr_event *ev);
+void rep_evidence_release(struct tr_replay *r);
+
+#endif

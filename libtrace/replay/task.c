@@ -1,0 +1,132 @@
+/* Tasks of a replay and their vessels. */
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "libtrace/base/alloc.h"
+#include "libtrace/model/syscalls.h"
+#include "libtrace/replay/replayer.h"
+#include "libtrace/tracee/tracee.h"
+#include "libtrace/tracee/vessel.h"
+
+/*
+ * How long a task may compute towards its next event before replay says that
+ * it will not get there: much longer than it took while recording.
+ */
+#define PATIENCE_MIN_NS UINT64_C(20000000000)
+#define PATIENCE_FACTOR 30
+
+struct rtask *rep_task_find(struct tr_replay *r, uint32_t id)
+{
+	for (struct rtask *t = r->tasks; t; t = t->next)
+		if (t->id == id)
+			return t;
+	return NULL;
+}
+
+struct rspace *rep_space_new(uint32_t stream)
+{
+	struct rspace *as = tr_alloc(sizeof *as);
+
+	as->stream = stream;
+	return as;
+}
+
+struct rtask *rep_task_new(struct tr_replay *r, uint32_t id, pid_t tid,
+			   struct rspace *as)
+{
+	struct rtask *t = tr_alloc(sizeof *t);
+
+	t->id = id;
+	t->tid = tid;
+	t->as = as;
+	as->ntasks++;
+	t->next = r->tasks;
+	r->tasks = t;
+	return t;
+}
+
+void rep_task_end(struct tr_replay *r, struct rtask *t)
+{
+	struct rtask **p = &r->tasks;
+
+	while (*p != t)
+		p = &(*p)->next;
+	*p = t->next;
+	tr_vessel_end(t->tid);
+	if (--t->as->ntasks == 0) {
+		tr_patches_release(&t->as->patches);
+		free(t->as);
+	}
+	free(t);
+}
+
+int rep_resume(struct rtask *t, struct tr_error *err)
+{
+	if (t->running)
+		return 0;
+	if (tr_tracee_resume(t->tid, TR_RESUME_SYSEMU, 0) < 0)
+		return tr_fail_errno(err, "task %u: resuming", t->id);
+	t->running = true;
+	t->at_entry = false;
+	t->stop_signal = 0;
+	return 0;
+}
+
+static uint64_t patience(const struct tr_replay *r, const struct rtask *t)
+{
+	uint64_t recorded = r->ev.time > t->last_time
+		? r->ev.time - t->last_time : 0;
+
+	return PATIENCE_MIN_NS + PATIENCE_FACTOR * recorded;
+}
+
+static enum applied stopped(struct tr_replay *r, struct rtask *t, int status,
+			    struct tr_error *err)
+{
+	siginfo_t si;
+
+	t->running = false;
+	if (!WIFSTOPPED(status))
+		return rep_diverged(r, t, "the replayed process died "
+				    "(wait status 0x%x)", status);
+	if (tr_tracee_get_regs(t->tid, &t->regs) < 0)
+		goto failed;
+	if (tr_stopped_by_syscall(status)) {
+		t->at_entry = true;
+		return AGREED;
+	}
+	t->stop_signal = WSTOPSIG(status);
+	if (tr_tracee_get_siginfo(t->tid, &si) < 0)
+		goto failed;
+	t->stop_code = si.si_code;
+	return AGREED;
+failed:
+	tr_fail_errno(err, "task %u: reading its state", t->id);
+	return TROUBLE;
+}
+
+enum applied rep_wait(struct tr_replay *r, struct rtask *t, struct tr_error *err)
+{
+	int status;
+
+	if (t->at_entry || t->stop_signal)
+		return AGREED;
+	if (rep_resume(t, err) < 0)
+		return TROUBLE;
+	if (tr_tracee_wait(t->tid, &status, patience(r, t)) == 0)
+		return stopped(r, t, status, err);
+	if (errno != ETIMEDOUT) {
+		tr_fail_errno(err, "task %u: waiting for it", t->id);
+		return TROUBLE;
+	}
+	if (tr_tracee_resume(t->tid, TR_RESUME_INTERRUPT, 0) == 0 &&
+	    tr_tracee_wait(t->tid, &status, 0) == 0 &&
+	    tr_tracee_get_regs(t->tid, &t->regs) == 0)
+		t->running = false;
+	return rep_diverged(r, t, "the task computed for %.0f s without "
+			    "reaching this event (recorded: %.3f s)",
+			    (double)patience(r, t) / 1e9,
+			    (double)(r->ev.time - t->last_time) / 1e9);
+}

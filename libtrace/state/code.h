@@ -1,0 +1,38 @@
+/*
+ * Machine code of a mapped file: where are the instructions whose result the
+ * program's state does not determine?
+ *
+ * The file's unwind table (.eh_frame_hdr, PT_GNU_EH_FRAME) lists where its
+ * functions start.  A byte pattern that could be such an instruction is taken
+ * only when decoding from its function's start arrives exactly there, so that
+ * data and the inside of other instructions are never mistaken for one.
+ */
+#ifndef TR_STATE_CODE_H
+#define TR_STATE_CODE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libtrace/format/event.h"
+
+struct tr_site {
+	uint64_t offset;    /* in the file */
+	enum tr_insn insn;
+	uint8_t length;
+};
+
+struct tr_sites {
+	struct tr_site *s; /* owned; in no particular order */
+	size_t n, cap;
+	/* Byte patterns that no function's decoding arrives at: left alone. */
+	size_t undecided;
+};
+
+/* The sites of an ELF file; none for a file that is not one. */
+void tr_sites_find(int fd, struct tr_sites *sites);
+void tr_sites_release(struct tr_sites *sites);
+
+/* The instruction whose bytes these are, or 0; its length in *length. */
+enum tr_insn tr_insn_decode(const uint8_t *bytes, size_t n, uint8_t *length);
+
+#endif

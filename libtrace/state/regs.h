@@ -1,0 +1,29 @@
+/* Register sets: names, derivation and comparison. */
+#ifndef TR_STATE_REGS_H
+#define TR_STATE_REGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "libtrace/base/buf.h"
+#include "libtrace/format/event.h"
+
+/*
+ * The registers after a system call that returned `result`, from those at its
+ * entry: the syscall instruction leaves rip in rcx and rflags in r11 (Intel
+ * SDM, SYSCALL), the kernel changes rax alone.
+ */
+struct tr_regs tr_regs_after_call(const struct tr_regs *entry, int64_t result);
+
+/*
+ * Equal as far as the program can see: orig_rax, the kernel's memory of the
+ * last system call, is not compared.
+ */
+bool tr_regs_equal(const struct tr_regs *a, const struct tr_regs *b);
+
+/* Append "rax 0x1 (recorded) 0x2 (replayed)" lines for what differs. */
+void tr_regs_describe_difference(const struct tr_regs *recorded,
+				 const struct tr_regs *replayed,
+				 struct tr_buf *out);
+
+#endif

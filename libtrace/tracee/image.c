@@ -1,0 +1,219 @@
+/* Memory images: capture and restoration. */
+#include "libtrace/tracee/image.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "libtrace/base/alloc.h"
+#include "libtrace/base/io.h"
+#include "libtrace/intercept/abi.h"
+#include "libtrace/tracee/memory.h"
+#include "libtrace/tracee/remote.h"
+
+#define PAGE 4096u
+
+/* Bits of /proc/PID/pagemap, Documentation/admin-guide/mm/pagemap.rst. */
+#define PM_PRESENT ((uint64_t)1 << 63)
+#define PM_SWAPPED ((uint64_t)1 << 62)
+#define PM_FILE ((uint64_t)1 << 61) /* file page or shared anonymous */
+
+void tr_image_release(struct tr_image *im)
+{
+	for (size_t i = 0; i < im->nmap; i++)
+		free((void *)(uintptr_t)im->map[i].name.data);
+	for (size_t i = 0; i < im->nmem; i++)
+		free((void *)(uintptr_t)im->mem[i].bytes.data);
+	free(im->map);
+	free(im->mem);
+	*im = (struct tr_image){0};
+}
+
+static bool is_zero(const uint8_t *p, size_t n)
+{
+	return p[0] == 0 && memcmp(p, p + 1, n - 1) == 0;
+}
+
+/* Append one page, to the last piece when it continues it. */
+static void add_page(struct tr_image *im, uint64_t addr, const uint8_t *page)
+{
+	struct tr_mem *last = im->nmem ? &im->mem[im->nmem - 1] : NULL;
+
+	if (last && last->addr + last->bytes.len == addr &&
+	    last->bytes.len + PAGE <= TR_MEM_PIECE) {
+		uint8_t *data = tr_realloc((void *)(uintptr_t)last->bytes.data,
+					   last->bytes.len + PAGE);
+
+		memcpy(data + last->bytes.len, page, PAGE);
+		last->bytes.data = data;
+		last->bytes.len += PAGE;
+		return;
+	}
+	TR_GROW(im->mem, im->nmem, im->mem_cap);
+	im->mem[im->nmem++] = (struct tr_mem){
+		addr, {tr_memdup(page, PAGE), PAGE}};
+}
+
+/* Does this page hold what the stored file does not? */
+static bool page_matters(uint64_t entry, bool from_file)
+{
+	if (!(entry & (PM_PRESENT | PM_SWAPPED)))
+		return false;
+	return !(from_file && (entry & PM_FILE));
+}
+
+static int capture_pages(pid_t tid, int pagemap, const struct tr_vma *v,
+			 bool from_file, struct tr_image *im,
+			 struct tr_error *err)
+{
+	uint64_t entries[512];
+	uint8_t page[PAGE];
+
+	for (uint64_t a = v->start; a < v->end;) {
+		size_t n = (v->end - a) / PAGE;
+
+		if (n > 512)
+			n = 512;
+		if (tr_pread_full(pagemap, entries, n * 8,
+				  (off_t)(a / PAGE * 8)) != (ssize_t)(n * 8))
+			return tr_fail_errno(err, "task %d: pagemap", (int)tid);
+		for (size_t i = 0; i < n; i++, a += PAGE) {
+			if (!page_matters(entries[i], from_file))
+				continue;
+			if (tr_memory_read(tid, a, page, PAGE) < 0)
+				return tr_fail_errno(err, "task %d: page 0x%"
+						     PRIx64, (int)tid, a);
+			if (from_file || !is_zero(page, PAGE))
+				add_page(im, a, page);
+		}
+	}
+	return 0;
+}
+
+static bool is_engine_or_kernel(const struct tr_vma *v)
+{
+	return (v->start >= TR_INJECT_BASE && v->end <= TR_INJECT_END) ||
+	       strncmp(v->name, "[vvar", 5) == 0 ||
+	       strcmp(v->name, "[vdso]") == 0 ||
+	       strcmp(v->name, "[vsyscall]") == 0;
+}
+
+static int capture_mapping(pid_t tid, int pagemap, const struct tr_vma *v,
+			   tr_image_file_fn *file, void *ctx,
+			   struct tr_image *im, struct tr_error *err)
+{
+	int64_t id = v->ino ? file(ctx, tid, v, err) : 0;
+	struct tr_map m = {
+		.start = v->start, .end = v->end, .prot = v->prot,
+		.flags = v->flags, .file = (uint32_t)id,
+		.offset = id > 0 ? v->offset : 0,
+		.name = {tr_strdup(v->name), strlen(v->name)},
+	};
+
+	if (id < 0) {
+		free((void *)(uintptr_t)m.name.data);
+		return -1;
+	}
+	if (id == 0)
+		m.flags |= MAP_ANONYMOUS;
+	if (strcmp(v->name, "[stack]") == 0)
+		m.flags |= MAP_GROWSDOWN;
+	TR_GROW(im->map, im->nmap, im->map_cap);
+	im->map[im->nmap++] = m;
+	return capture_pages(tid, pagemap, v, id > 0, im, err);
+}
+
+int tr_image_capture(pid_t tid, tr_image_file_fn *file, void *ctx,
+		     struct tr_image *im, struct tr_error *err)
+{
+	TR_AUTOFREE char *path = tr_printf("/proc/%d/pagemap", (int)tid);
+	TR_AUTOCLOSE int pagemap = open(path, O_RDONLY | O_CLOEXEC);
+	TR_AUTOVMAS struct tr_vmas vmas = {0};
+
+	if (pagemap < 0)
+		return tr_fail_errno(err, "%s", path);
+	if (tr_vmas_read(tid, &vmas, err) < 0)
+		return -1;
+	for (size_t i = 0; i < vmas.n; i++)
+		if (!is_engine_or_kernel(&vmas.v[i]) &&
+		    capture_mapping(tid, pagemap, &vmas.v[i], file, ctx, im,
+				    err) < 0)
+			return -1;
+	return 0;
+}
+
+/* The flags a recorded mapping is made again with. A file mapping is always
+ * private: the stored file must not change, nor does it have other writers. */
+static uint64_t map_flags(const struct tr_map *m)
+{
+	uint64_t flags = MAP_FIXED | MAP_NORESERVE | (m->flags & MAP_GROWSDOWN);
+
+	if (m->file)
+		return flags | MAP_PRIVATE;
+	return flags | MAP_ANONYMOUS |
+	       (m->flags & MAP_SHARED ? MAP_SHARED : MAP_PRIVATE);
+}
+
+/* The descriptor that openat(2) gives in a process with 0, 1 and 2 open. */
+#define BATCH_FD 3
+
+static void batch_map(struct tr_batch *b, const struct tr_map *m)
+{
+	char name[32];
+
+	if (m->file) {
+		snprintf(name, sizeof name, "files/%u", m->file);
+		tr_batch_add(b, SYS_openat, (uint64_t)AT_FDCWD,
+			     tr_batch_string(b, name), O_RDONLY, 0, 0, 0);
+	}
+	tr_batch_add(b, SYS_mmap, m->start, m->end - m->start, m->prot,
+		     map_flags(m), m->file ? BATCH_FD : (uint64_t)-1, m->offset);
+	if (m->file)
+		tr_batch_add(b, SYS_close, BATCH_FD, 0, 0, 0, 0, 0);
+}
+
+static int check_batch(const struct tr_batch *b, const struct tr_map *first,
+		       struct tr_error *err)
+{
+	const struct tr_map *m = first;
+
+	for (unsigned i = 0; i < b->n; i++) {
+		const struct tr_inject_call *c = &b->call[i];
+
+		if (c->nr == SYS_openat && c->result != BATCH_FD)
+			return tr_fail(err, TR_ESYS,
+				       "files/%u: %s", m->file,
+				       c->result < 0 ? strerror((int)-c->result)
+				       : "unexpected descriptor");
+		if (c->nr != SYS_mmap)
+			continue;
+		if (c->result != (int64_t)m->start)
+			return tr_fail(err, TR_ESYS,
+				       "mapping 0x%" PRIx64 "-0x%" PRIx64 ": %s",
+				       m->start, m->end,
+				       strerror((int)-c->result));
+		m++;
+	}
+	return 0;
+}
+
+int tr_image_map(pid_t tid, const struct tr_map *map, size_t n,
+		 struct tr_error *err)
+{
+	for (size_t i = 0; i < n;) {
+		TR_AUTOFREE struct tr_batch *b = tr_alloc(sizeof *b);
+		size_t first = i;
+
+		for (; i < n && b->n + 3 <= TR_REMOTE_MAX &&
+		       b->data_len + 32 <= TR_REMOTE_DATA_SIZE; i++)
+			batch_map(b, &map[i]);
+		if (tr_batch_run(tid, b, err) < 0 ||
+		    check_batch(b, &map[first], err) < 0)
+			return -1;
+	}
+	return 0;
+}

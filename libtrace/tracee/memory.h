@@ -1,0 +1,23 @@
+/*
+ * Memory of a traced task.  Plain transfers use process_vm_readv(2) and
+ * process_vm_writev(2); where those are refused (protected pages, a stack that
+ * has yet to grow) /proc/PID/mem is used, which forces access as a debugger's.
+ */
+#ifndef TR_TRACEE_MEMORY_H
+#define TR_TRACEE_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "libtrace/base/error.h"
+
+/* All n bytes or -1 with errno (EFAULT, or ESRCH when the task is gone). */
+int tr_memory_read(pid_t tid, uint64_t addr, void *buf, size_t n) TR_MUST_CHECK;
+int tr_memory_write(pid_t tid, uint64_t addr, const void *buf, size_t n)
+	TR_MUST_CHECK;
+/* As many of the first n bytes as are readable. */
+size_t tr_memory_read_some(pid_t tid, uint64_t addr, void *buf, size_t n);
+
+#endif

@@ -1,0 +1,55 @@
+/*
+ * Trapping RDTSC and RDTSCP where the CPU does not: on some hypervisors
+ * PR_SET_TSC has no effect, so their sites in the text of mapped files are
+ * overwritten with int3 when the file is mapped.  Recorder and replayer do
+ * the same, each when its own machine needs it.
+ */
+#ifndef TR_TRACEE_PATCH_H
+#define TR_TRACEE_PATCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "libtrace/base/error.h"
+#include "libtrace/format/event.h"
+#include "libtrace/state/code.h"
+
+/* The sites of stored files, found once each. */
+struct tr_site_cache {
+	int dirfd; /* the trace directory; the caller's */
+	struct tr_sites *by_file; /* index: file id */
+	bool *known;
+	size_t n;
+};
+void tr_site_cache_release(struct tr_site_cache *c);
+
+/* The patched sites of one address space. */
+struct tr_patches {
+	struct tr_patch {
+		uint64_t addr;
+		enum tr_insn insn;
+		uint8_t length;
+	} *p;
+	size_t n, cap;
+};
+void tr_patches_release(struct tr_patches *ps);
+void tr_patches_copy(struct tr_patches *to, const struct tr_patches *from);
+
+/* Patch what an executable file mapping just made holds. */
+int tr_patch_mapping(pid_t tid, const struct tr_map *m, struct tr_site_cache *c,
+		     struct tr_patches *ps, struct tr_error *err) TR_MUST_CHECK;
+/* Forget the sites of a range that is unmapped or mapped anew. */
+void tr_patches_drop(struct tr_patches *ps, uint64_t start, uint64_t end);
+
+/*
+ * Did the task stop at a trapped instruction?  `signo` and `info_code` are
+ * those of its signal stop.  Fills *insn and *length and moves regs->rip to
+ * the instruction's start (int3 leaves it behind the breakpoint).
+ */
+bool tr_trapped_insn(pid_t tid, int signo, int info_code, struct tr_regs *regs,
+		     const struct tr_patches *ps, enum tr_insn *insn,
+		     uint8_t *length);
+
+#endif
