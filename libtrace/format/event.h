@@ -75,7 +75,9 @@ enum tr_event_type {
 	X(CODE, 29, "code", U, D)       /* enum tr_note */                     \
 	X(EVENTS, 30, "events", U, D)   /* number of the last event */         \
 	X(TASKS, 31, "tasks", U, D)     /* tasks in the recording */           \
-	X(STREAMS, 32, "streams", U, D) /* streams, the catalogue included */
+	X(STREAMS, 32, "streams", U, D) /* streams, the catalogue included */  \
+	X(CPU, 33, "cpu", U, D)         /* core the task is pinned to */       \
+	X(DOMAIN, 34, "domain", U, D)   /* of the child's address space */
 
 /* Structured fields: tag, JSON name. */
 #define TR_STRUCT_FIELDS(X)                                                    \
@@ -98,7 +100,7 @@ enum tr_field {
 #undef X
 };
 
-#define TR_NSCALARS 33 /* scalar tags are 1..32 */
+#define TR_NSCALARS 35 /* scalar tags are 1..34 */
 
 /* Who produced a syscall's result. */
 enum tr_origin {

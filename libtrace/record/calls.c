@@ -185,7 +185,7 @@ static void deny(struct task *t)
 	regs.orig_rax = (uint64_t)-1;
 	if (tr_tracee_set_regs(t->tid, &regs) < 0)
 		return;
-	rec_resume(t, TR_RESUME_SYSCALL, 0);
+	rec_enter_kernel(t, TR_RESUME_SYSCALL);
 }
 
 static void begin(struct task *t, const struct tr_regs *regs)
@@ -239,8 +239,12 @@ void rec_call_enter(struct recorder *r, struct task *t)
 	if (is_exit(t->fl.call.nr) ||
 	    (is_exec(t->fl.call.nr) && t->as->ntasks > 1))
 		rec_call_record_entry(r, t);
-	rec_resume(t, is_exit(t->fl.call.nr) ? TR_RESUME_CONT
-		   : TR_RESUME_SYSCALL, 0);
+	if (is_exit(t->fl.call.nr)) {
+		rec_task_ends(r, t);
+		rec_enter_kernel(t, TR_RESUME_CONT);
+		return;
+	}
+	rec_enter_kernel(t, TR_RESUME_SYSCALL);
 }
 
 /* The mapping a successful mmap made. False when replay cannot make it. */
@@ -285,21 +289,36 @@ static void after_mmap(struct recorder *r, struct task *t,
 		rec_note(r, t->as->stream, t->id, TR_NOTE_SHARED_WRITABLE,
 			 "a file is mapped shared and writable; what others "
 			 "write to it is not seen");
+	if ((m->flags & MAP_SHARED) && (m->prot & PROT_WRITE))
+		t->as->shared = true;
 	tr_patches_drop(&t->as->patches, m->start, m->end);
 	if (r->tsc_patched &&
 	    tr_patch_mapping(t->tid, m, &r->sites, &t->as->patches, &err) < 0)
 		rec_stop_replay(r, t, TR_NOTE_UNMODELLED, "%s", err.text);
 }
 
-/* Effects of other calls that change the address space. */
-static void after_call(struct recorder *r, struct task *t)
+/* What the recorder itself must know of calls that succeeded. */
+static void after_call(struct task *t)
 {
 	const struct tr_call *c = &t->fl.call;
 
-	if (c->nr == SYS_munmap && c->result == 0)
-		tr_patches_drop(&t->as->patches, c->args[0],
-				c->args[0] + c->args[1]);
-	(void)r;
+	switch (c->nr) {
+	case SYS_munmap:
+		if (c->result == 0)
+			tr_patches_drop(&t->as->patches, c->args[0],
+					c->args[0] + c->args[1]);
+		break;
+	case SYS_set_tid_address:
+		t->clear_tid = c->args[0];
+		break;
+	case SYS_set_robust_list:
+		if (c->result == 0)
+			t->robust_list = c->args[0];
+		break;
+	case SYS_sched_yield:
+		t->yields = true;
+		break;
+	}
 }
 
 /* A call that failed wrote nothing worth the name: the model's ignorance
@@ -387,7 +406,7 @@ static void emit_call(struct recorder *r, struct task *t,
 		after_mmap(r, t, &map, why);
 	else if (is_unmodelled(fl, known))
 		note_unmodelled(r, t);
-	after_call(r, t);
+	after_call(t);
 }
 
 /*
@@ -425,7 +444,7 @@ void rec_call_exit(struct recorder *r, struct task *t)
 	}
 	emit_call(r, t, &regs);
 	rec_call_release(t);
-	rec_resume(t, TR_RESUME_CONT, 0);
+	rec_run(r, t, TR_RESUME_CONT, 0);
 }
 
 void rec_call_finish_interrupted(struct recorder *r, struct task *t)

@@ -175,9 +175,12 @@ static void leave_old(struct recorder *r, struct task *t)
 {
 	if (t->fl.sys)
 		rec_call_record_entry(r, t);
-	rec_aspace_leave(r, t->as);
-	t->as = rec_aspace_new(r);
-	t->as->ntasks = 1;
+	rec_domain_leave(r, t);
+	rec_aspace_leave(r, t);
+	t->as = rec_aspace_new(r, NULL);
+	t->as->ntasks = t->as->domain->ntasks = 1;
+	t->as->domain->current = t;
+	t->clear_tid = t->robust_list = 0;
 }
 
 void rec_exec_done(struct recorder *r, struct task *t)
@@ -203,5 +206,5 @@ void rec_exec_done(struct recorder *r, struct task *t)
 	} else {
 		t->as->engine_pages = true;
 	}
-	rec_resume(t, TR_RESUME_CONT, 0);
+	rec_run(r, t, TR_RESUME_CONT, 0);
 }

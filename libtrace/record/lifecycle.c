@@ -1,5 +1,4 @@
 /* Tasks and address spaces: birth and death. */
-#include <errno.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -10,18 +9,21 @@
 #include "libtrace/tracee/memory.h"
 #include "libtrace/tracee/tracee.h"
 
-struct aspace *rec_aspace_new(struct recorder *r)
+struct aspace *rec_aspace_new(struct recorder *r, struct domain *d)
 {
 	struct aspace *as = tr_alloc(sizeof *as);
 
 	as->stream = r->next_stream++;
+	as->domain = d ? d : rec_domain_new(r, as->stream);
 	return as;
 }
 
-void rec_aspace_leave(struct recorder *r, struct aspace *as)
+void rec_aspace_leave(struct recorder *r, struct task *t)
 {
+	struct aspace *as = t->as;
 	struct tr_error err;
 
+	t->as = NULL;
 	if (--as->ntasks > 0)
 		return;
 	if (r->writer && tr_writer_end_stream(r->writer, as->stream, &err) < 0)
@@ -45,6 +47,7 @@ struct task *rec_task_new(struct recorder *r, pid_t tid, pid_t pid,
 	t->pid = pid;
 	t->as = as;
 	as->ntasks++;
+	as->domain->ntasks++;
 	t->next = r->tasks;
 	r->tasks = t;
 	return t;
@@ -84,33 +87,51 @@ static void take_early(struct recorder *r, struct task *child)
 	}
 }
 
-/* Can two address spaces from here on see each other's writes? */
-static bool shares_memory(const struct task *t)
-{
-	TR_AUTOVMAS struct tr_vmas vmas = {0};
-	struct tr_error err;
-
-	if (tr_vmas_read(t->tid, &vmas, &err) < 0)
-		return false;
-	for (size_t i = 0; i < vmas.n; i++)
-		if ((vmas.v[i].flags & 1 /* MAP_SHARED */) &&
-		    (vmas.v[i].prot & 2 /* PROT_WRITE */))
-			return true;
-	return false;
-}
-
 static void inherit(struct recorder *r, struct task *t, struct task *child,
 		    uint64_t flags)
 {
 	child->parent = t->id;
-	if (!(flags & CLONE_VM)) {
-		child->as->engine_pages = t->as->engine_pages;
-		child->as->stopped = t->as->stopped;
-		tr_patches_copy(&child->as->patches, &t->as->patches);
+	child->cpu = t->cpu;
+	if (flags & CLONE_CHILD_CLEARTID)
+		child->clear_tid = t->fl.entry.r10;
+	if (flags & CLONE_VM)
+		return;
+	child->as->engine_pages = t->as->engine_pages;
+	child->as->stopped = t->as->stopped;
+	child->as->shared = t->as->shared;
+	tr_patches_copy(&child->as->patches, &t->as->patches);
+	if (child->as->domain != t->as->domain)
 		child->cpu = rec_next_cpu(r);
-	} else {
-		child->cpu = t->cpu;
-	}
+}
+
+/* A child that shares no memory with its parent runs beside it; one whose
+ * memory is a copy but for shared mappings belongs to the same domain. */
+static struct aspace *child_space(struct recorder *r, const struct task *t,
+				  uint64_t flags)
+{
+	if (flags & CLONE_VM)
+		return t->as;
+	return rec_aspace_new(r, t->as->shared ? t->as->domain : NULL);
+}
+
+/* The kernel wrote the child's id (or pidfd) into the parent's memory before
+ * the child can run (kernel_clone in kernel/fork.c). */
+static bool parent_tid_range(const struct task *t, uint64_t flags,
+			     struct tr_range *rg)
+{
+	if (t->fl.call.nr != SYS_clone ||
+	    !(flags & (CLONE_PARENT_SETTID | CLONE_PIDFD)))
+		return false;
+	*rg = (struct tr_range){.addr = t->fl.call.args[2], .len = 4};
+	return true;
+}
+
+static void add_end_write(struct task *t, uint64_t addr)
+{
+	struct tr_ranges *w = &t->end_writes;
+
+	TR_GROW(w->r, w->n, w->cap);
+	w->r[w->n++] = (struct tr_range){.addr = addr, .len = 4};
 }
 
 void rec_clone_event(struct recorder *r, struct task *t)
@@ -119,53 +140,47 @@ void rec_clone_event(struct recorder *r, struct task *t)
 	uint64_t flags = clone_flags(t);
 	unsigned long tid;
 	struct task *child;
+	struct tr_range rg;
+	struct tr_ranges written = {&rg, 1, 1};
 
 	if (tr_tracee_event_msg(t->tid, &tid) < 0)
 		return;
 	child = rec_task_new(r, (pid_t)tid,
 			     flags & CLONE_THREAD ? t->pid : (pid_t)tid,
-			     flags & CLONE_VM ? t->as : rec_aspace_new(r));
+			     child_space(r, t, flags));
 	inherit(r, t, child, flags);
 	tr_event_set(&ev, TR_F_NR, t->fl.call.nr);
 	tr_event_set(&ev, TR_F_CHILD, child->id);
 	tr_event_set(&ev, TR_F_CHILD_STREAM, child->as->stream);
 	tr_event_set(&ev, TR_F_CLONE_FLAGS, flags);
+	tr_event_set(&ev, TR_F_DOMAIN, child->as->domain->id);
 	ev.regs = t->fl.entry;
 	tr_event_mark(&ev, TR_F_REGS);
+	if (parent_tid_range(t, flags, &rg))
+		rec_read_ranges(r, t, &written, &ev);
 	rec_emit(r, &ev);
 	t->fl.recorded = true;
-	if ((flags & CLONE_VM) && !(flags & CLONE_VFORK))
-		rec_stop_replay(r, t, TR_NOTE_THREADS,
-				"it started a thread; threads are recorded "
-				"but cannot be replayed yet");
-	else if (!(flags & CLONE_VM) && shares_memory(t)) {
-		rec_stop_replay(r, t, TR_NOTE_SHARED_MEMORY,
-				"it shares writable memory with a child");
-		rec_stop_replay(r, child, TR_NOTE_SHARED_MEMORY,
-				"it shares writable memory with its parent");
-	}
-	take_early(r, child);
 	rec_resume(t, TR_RESUME_SYSCALL, 0);
+	if (flags & CLONE_VFORK)
+		rec_rest(r, t);
+	take_early(r, child);
 }
 
 /* The kernel wrote the child's id where CLONE_CHILD_SETTID asked, in the
  * child, before its first stop (schedule_tail in kernel/sched/core.c). */
-static void child_tid_range(const struct task *t, const struct tr_regs *regs,
-			    struct tr_ranges *out)
+static bool child_tid_range(const struct tr_regs *regs, struct tr_range *rg)
 {
-	static struct tr_range rg;
-
-	(void)t;
 	if (regs->orig_rax != SYS_clone || !(regs->rdi & CLONE_CHILD_SETTID))
-		return;
-	rg = (struct tr_range){.addr = regs->r10, .len = 4};
-	*out = (struct tr_ranges){&rg, 1, 1};
+		return false;
+	*rg = (struct tr_range){.addr = regs->r10, .len = 4};
+	return true;
 }
 
 void rec_task_first_stop(struct recorder *r, struct task *t)
 {
 	struct tr_event ev = rec_event(TR_EV_START, t);
-	struct tr_ranges out = {0};
+	struct tr_range rg;
+	struct tr_ranges out = {&rg, 1, 1};
 	cpu_set_t set;
 
 	if (tr_tracee_get_regs(t->tid, &ev.regs) < 0)
@@ -180,11 +195,51 @@ void rec_task_first_stop(struct recorder *r, struct task *t)
 	tr_event_set(&ev, TR_F_PID, (uint64_t)t->pid);
 	tr_event_set(&ev, TR_F_TID, (uint64_t)t->tid);
 	tr_event_set(&ev, TR_F_PARENT, t->parent);
-	child_tid_range(t, &ev.regs, &out);
-	rec_read_ranges(r, t, &out, &ev);
+	if (child_tid_range(&ev.regs, &rg))
+		rec_read_ranges(r, t, &out, &ev);
 	rec_emit(r, &ev);
 	t->started = true;
-	rec_resume(t, TR_RESUME_CONT, 0);
+	rec_run(r, t, TR_RESUME_CONT, 0);
+}
+
+/*
+ * Memory the kernel writes when a task ends while others of its address space
+ * live: the word of set_tid_address(2), and the owner-died mark in robust
+ * futexes it holds (Documentation/locking/robust-futex-ABI.rst).
+ */
+void rec_task_ends(struct recorder *r, struct task *t)
+{
+	struct { uint64_t next, offset, pending; } head;
+	uint64_t at;
+
+	(void)r;
+	t->exiting = true;
+	if (t->as->ntasks < 2)
+		return;
+	if (t->clear_tid)
+		add_end_write(t, t->clear_tid);
+	if (!t->robust_list ||
+	    tr_memory_read(t->tid, t->robust_list, &head, sizeof head) < 0)
+		return;
+	if (head.pending)
+		add_end_write(t, (head.pending & ~(uint64_t)1) + head.offset);
+	at = head.next;
+	for (int n = 0; n < 2048 && (at & ~(uint64_t)1) != t->robust_list; n++) {
+		at &= ~(uint64_t)1; /* bit 0 marks a priority-inheritance lock */
+		add_end_write(t, at + head.offset);
+		if (tr_memory_read(t->tid, at, &at, sizeof at) < 0)
+			return;
+	}
+}
+
+/* Any other task of the address space, through which its memory is read. */
+static const struct task *neighbour(const struct recorder *r,
+				    const struct task *t)
+{
+	for (const struct task *o = r->tasks; o; o = o->next)
+		if (o != t && o->as == t->as)
+			return o;
+	return NULL;
 }
 
 static void unlink_task(struct recorder *r, struct task *t)
@@ -199,11 +254,14 @@ static void unlink_task(struct recorder *r, struct task *t)
 void rec_task_died(struct recorder *r, struct task *t, int status)
 {
 	struct tr_event ev = rec_event(TR_EV_EXIT, t);
+	const struct task *other = neighbour(r, t);
 
 	/* Killed inside a call: show which. */
 	if (t->in_call && !t->new_image)
 		rec_call_record_entry(r, t);
 	tr_event_set(&ev, TR_F_STATUS, (uint64_t)status);
+	if (other)
+		rec_read_ranges(r, other, &t->end_writes, &ev);
 	rec_emit(r, &ev);
 	if (t->tid == r->root) {
 		r->root_status = status;
@@ -211,7 +269,25 @@ void rec_task_died(struct recorder *r, struct task *t, int status)
 	}
 	unlink_task(r, t);
 	rec_call_release(t);
-	rec_aspace_leave(r, t->as);
+	rec_domain_leave(r, t);
+	rec_aspace_leave(r, t);
+	tr_ranges_release(&t->end_writes);
 	free(t->held);
 	free(t);
+}
+
+/*
+ * execve in a thread that is not the leader ends all others and takes the
+ * leader's id (de_thread in fs/exec.c); the leader's death is not reported.
+ */
+struct task *rec_task_takes_over(struct recorder *r, struct task *leader,
+				 pid_t former)
+{
+	struct task *t = rec_task_find(r, former);
+
+	if (!t || t == leader)
+		return leader;
+	rec_task_died(r, leader, 0);
+	t->tid = t->pid;
+	return t;
 }

@@ -6,6 +6,7 @@
 #include <sys/ptrace.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "libtrace/base/alloc.h"
 #include "libtrace/base/io.h"
@@ -34,9 +35,24 @@ static void event_stop(struct recorder *r, struct task *t, int sig)
 	if (sig == SIGSTOP || sig == SIGTSTP || sig == SIGTTIN ||
 	    sig == SIGTTOU) {
 		rec_resume(t, TR_RESUME_LISTEN, 0);
+		rec_rest(r, t);
 		return;
 	}
-	rec_resume(t, TR_RESUME_CONT, 0);
+	if (t->in_call)
+		rec_resume(t, TR_RESUME_CONT, 0); /* the call is restarted */
+	else
+		rec_run(r, t, TR_RESUME_CONT, 0);
+}
+
+static void exec_event(struct recorder *r, struct task *t)
+{
+	unsigned long former;
+
+	if (tr_tracee_event_msg(t->tid, &former) < 0)
+		return;
+	t = rec_task_takes_over(r, t, (pid_t)former);
+	t->new_image = true;
+	rec_resume(t, TR_RESUME_SYSCALL, 0);
 }
 
 void rec_dispatch(struct recorder *r, struct task *t, int status)
@@ -62,8 +78,7 @@ void rec_dispatch(struct recorder *r, struct task *t, int status)
 		rec_clone_event(r, t);
 		break;
 	case PTRACE_EVENT_EXEC:
-		t->new_image = true;
-		rec_resume(t, TR_RESUME_SYSCALL, 0);
+		exec_event(r, t);
 		break;
 	case PTRACE_EVENT_STOP:
 		event_stop(r, t, WSTOPSIG(status));
@@ -137,13 +152,20 @@ static void run(struct recorder *r)
 	uint64_t last = tr_now_ns();
 
 	for (;;) {
+		const struct timespec moment = {0, 20000};
+		bool polling = rec_sched_poll(r);
 		int status;
-		pid_t tid = waitpid(-1, &status, __WALL);
+		pid_t tid = waitpid(-1, &status,
+				    __WALL | (polling ? WNOHANG : 0));
 		struct task *t;
 		uint64_t now;
 
 		if (tid < 0 && errno != EINTR)
 			return;
+		if (tid == 0) {
+			nanosleep(&moment, NULL);
+			continue;
+		}
 		now = tr_now_ns();
 		if (tid < 0 || now - last > FLUSH_NS) {
 			tick(r);
@@ -180,7 +202,8 @@ static int start(struct recorder *r, const char *path, struct tr_error *err)
 	r->root = tr_spawn(&s, err);
 	if (r->root < 0)
 		return -1;
-	t = rec_task_new(r, r->root, r->root, rec_aspace_new(r));
+	t = rec_task_new(r, r->root, r->root, rec_aspace_new(r, NULL));
+	t->as->domain->current = t;
 	t->cpu = s.cpu;
 	t->new_image = true;
 	if (r->tsc_patched)

@@ -1,9 +1,9 @@
 /*
  * The recorder's own structures, shared by the files of this directory.
  *
- * One thread handles every stop.  Tasks of different address spaces run in
- * parallel between their stops; tasks that share one (vfork) never run at the
- * same time, because the kernel blocks the parent.
+ * One thread handles every stop.  Tasks that share no memory run in parallel
+ * between their stops; those that do form a domain, of which one at a time
+ * runs user code (sched.c).
  */
 #ifndef TR_RECORD_RECORDER_H
 #define TR_RECORD_RECORDER_H
@@ -23,10 +23,24 @@
 #include "libtrace/store/store.h"
 #include "libtrace/tracee/patch.h"
 
+/* Address spaces that share memory. */
+struct domain {
+	uint32_t id;          /* stream of its first address space */
+	unsigned ntasks;
+	struct task *current; /* the one that may run user code, or NULL */
+	bool in_kernel;       /* current is in a system call */
+	uint64_t since;       /* when current entered it */
+	uint64_t slice;       /* when current began its turn */
+	struct task *first, *last; /* others that could run, in order */
+	struct domain *next;
+};
+
 /* An address space and its event stream. */
 struct aspace {
 	uint32_t stream;
+	struct domain *domain;
 	unsigned ntasks;
+	bool shared;   /* has writable mappings that a fork shares */
 	bool stopped;  /* a note ended its replayable part */
 	bool engine_pages; /* the injected pages are there */
 	struct tr_patches patches;
@@ -68,6 +82,14 @@ struct task {
 	siginfo_t delivering_info;
 	struct tr_regs delivering_regs;
 	bool force;        /* a held signal waited too long */
+	/* scheduling */
+	bool queued, yields, exiting;
+	int run_how, run_sig; /* how to resume it when its turn comes */
+	struct task *run_next;
+	/* memory the kernel writes when the task ends */
+	uint64_t clear_tid;   /* set_tid_address(2) */
+	uint64_t robust_list; /* set_robust_list(2) */
+	struct tr_ranges end_writes;
 	struct task *next;
 };
 
@@ -90,6 +112,7 @@ struct recorder {
 	uint32_t next_task, next_stream;
 	uint64_t files;
 	struct task *tasks;
+	struct domain *domains;
 	struct early *early;
 	size_t nearly, early_cap;
 	int *cpus;
@@ -143,15 +166,35 @@ void rec_force_overdue(struct recorder *r);
 struct task *rec_task_new(struct recorder *r, pid_t tid, pid_t pid,
 			  struct aspace *as);
 struct task *rec_task_find(struct recorder *r, pid_t tid);
-struct aspace *rec_aspace_new(struct recorder *r);
-void rec_aspace_leave(struct recorder *r, struct aspace *as);
+/* In the given domain, or in one of its own. */
+struct aspace *rec_aspace_new(struct recorder *r, struct domain *d);
+void rec_aspace_leave(struct recorder *r, struct task *t);
 void rec_clone_event(struct recorder *r, struct task *t);
 void rec_task_first_stop(struct recorder *r, struct task *t);
+/* The task is about to end by itself. */
+void rec_task_ends(struct recorder *r, struct task *t);
 void rec_task_died(struct recorder *r, struct task *t, int status);
+/* The task that goes on after execve under the leader's id. */
+struct task *rec_task_takes_over(struct recorder *r, struct task *leader,
+				 pid_t former);
 int rec_next_cpu(struct recorder *r);
 
 /* exec.c: a new program image. */
 void rec_exec_done(struct recorder *r, struct task *t);
+
+/* sched.c: which task of a domain runs. */
+struct domain *rec_domain_new(struct recorder *r, uint32_t id);
+/* The task goes on in user mode, now or when its turn comes. */
+void rec_run(struct recorder *r, struct task *t, int how, int sig);
+/* The running task goes into its system call. */
+void rec_enter_kernel(struct task *t, int how);
+/* The task does not run for now: it is stopped, blocked for long, or gone. */
+void rec_rest(struct recorder *r, struct task *t);
+/* Leave the domain: the task ends or gets memory of its own. */
+void rec_domain_leave(struct recorder *r, struct task *t);
+/* Give the turn of tasks that block in the kernel to others.  True while one
+ * might, so that the caller must not sleep long. */
+bool rec_sched_poll(struct recorder *r);
 
 /* recorder.c */
 void rec_dispatch(struct recorder *r, struct task *t, int status);

@@ -110,7 +110,11 @@ static void deliver(struct recorder *r, struct task *t, int sig,
 		enter_handler(r, t, sig, si, regs);
 		return;
 	case DISP_IGNORED:
-		break;
+		if (!t->in_call) {
+			rec_run(r, t, TR_RESUME_CONT, sig);
+			return;
+		}
+		break; /* back into the kernel, which restarts the call */
 	case DISP_FATAL:
 		if (t->in_call)
 			rec_call_record_entry(r, t);
@@ -171,7 +175,7 @@ static void handler_entered(struct recorder *r, struct task *t)
 	rg = frame_range(t, ev.regs_after.rsp);
 	rec_read_ranges(r, t, &frame, &ev);
 	rec_emit(r, &ev);
-	rec_resume(t, TR_RESUME_CONT, 0);
+	rec_run(r, t, TR_RESUME_CONT, 0);
 }
 
 static void trapped_insn(struct recorder *r, struct task *t,
@@ -194,7 +198,7 @@ static void trapped_insn(struct recorder *r, struct task *t,
 	if (tr_tracee_set_regs(t->tid, regs) < 0)
 		return;
 	rec_emit(r, &ev);
-	rec_resume(t, TR_RESUME_CONT, 0);
+	rec_run(r, t, TR_RESUME_CONT, 0);
 }
 
 /* A signal sent again by rec_release_held arrives: give it its own siginfo. */
@@ -212,11 +216,11 @@ static void restore_info(struct task *t, int sig, siginfo_t *si)
 	}
 }
 
-static void hold(struct task *t, const siginfo_t *si)
+static void hold(struct recorder *r, struct task *t, const siginfo_t *si)
 {
 	TR_GROW(t->held, t->nheld, t->held_cap);
 	t->held[t->nheld++] = (struct held_signal){*si, tr_now_ns(), false};
-	rec_resume(t, TR_RESUME_CONT, 0);
+	rec_run(r, t, TR_RESUME_CONT, 0);
 }
 
 void rec_signal_stop(struct recorder *r, struct task *t, int sig)
@@ -249,7 +253,7 @@ void rec_signal_stop(struct recorder *r, struct task *t, int sig)
 		return;
 	}
 	if (!t->force) {
-		hold(t, &si);
+		hold(r, t, &si);
 		return;
 	}
 	t->force = false;

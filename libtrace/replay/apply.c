@@ -219,13 +219,13 @@ static enum applied apply_clone(struct tr_replay *r, struct rtask *t,
 		return TROUBLE;
 	if (!shared) {
 		as = rep_space_new(
-			(uint32_t)tr_event_get(&r->ev, TR_F_CHILD_STREAM));
+			(uint32_t)tr_event_get(&r->ev, TR_F_DOMAIN));
 		as->brk_start = t->as->brk_start;
 		as->brk = t->as->brk;
 		tr_patches_copy(&as->patches, &t->as->patches);
 	}
 	rep_task_new(r, (uint32_t)tr_event_get(&r->ev, TR_F_CHILD), tid, as);
-	return AGREED;
+	return apply_mem(r, t, err) < 0 ? TROUBLE : AGREED;
 }
 
 static int64_t recorded_cpu(const struct tr_event *ev)
@@ -239,7 +239,7 @@ static enum applied apply_start(struct tr_replay *r, struct rtask *t,
 {
 	if (set_state(r, t, &r->ev.regs, err) < 0 || apply_mem(r, t, err) < 0)
 		return TROUBLE;
-	tr_vessel_limits(t->tid, recorded_cpu(&r->ev), UINT64_MAX);
+	tr_vessel_pin(t->tid, recorded_cpu(&r->ev));
 	r->resume_after = true;
 	return AGREED;
 }
@@ -261,8 +261,8 @@ static enum applied apply_image(struct tr_replay *r, struct rtask *t,
 	t = rep_task_new(r, r->ev.task, tid, as);
 	as->brk_start = tr_event_get(&r->ev, TR_F_BRK_START);
 	as->brk = tr_event_get(&r->ev, TR_F_BRK);
-	tr_vessel_limits(tid, recorded_cpu(&r->ev),
-			 tr_event_get(&r->ev, TR_F_STACK_LIMIT));
+	tr_vessel_pin(tid, recorded_cpu(&r->ev));
+	tr_vessel_limit_stack(tid, tr_event_get(&r->ev, TR_F_STACK_LIMIT));
 	if (tr_image_map(tid, r->ev.map, r->ev.nmap, err) < 0)
 		return TROUBLE;
 	for (size_t i = 0; i < r->ev.nmap && r->tsc_patched; i++)
@@ -357,6 +357,16 @@ static enum applied apply_insn(struct tr_replay *r, struct rtask *t,
 	return AGREED;
 }
 
+static enum applied apply_exit(struct tr_replay *r, struct rtask *t,
+			       struct tr_error *err)
+{
+	/* What the kernel wrote into memory that others go on using. */
+	if (apply_mem(r, t, err) < 0)
+		return TROUBLE;
+	rep_task_end(r, t);
+	return AGREED;
+}
+
 static enum applied apply_note(struct tr_replay *r)
 {
 	if (tr_event_get(&r->ev, TR_F_CODE) >= TR_NOTE_STOPS) {
@@ -400,8 +410,7 @@ enum applied rep_apply(struct tr_replay *r, struct tr_error *err)
 	case TR_EV_INSN:
 		return apply_insn(r, t, err);
 	case TR_EV_EXIT:
-		rep_task_end(r, t);
-		return AGREED;
+		return apply_exit(r, t, err);
 	default:
 		return AGREED;
 	}

@@ -35,9 +35,10 @@ struct tr_replay *tr_replay_new(struct tr_reader *reader, struct tr_error *err)
 
 /* The next event of a task says whether it runs on by itself or is still at a
  * place the event belongs to. */
-static bool runs_on(const struct rtask *t, const struct tr_event *next)
+static bool runs_on(const struct tr_replay *r, const struct rtask *t,
+		    const struct tr_event *next)
 {
-	if (t->as->ntasks > 1)
+	if (!rep_runs_alone(r, t))
 		return false; /* resumed when its turn comes */
 	if (!next || next->task != t->id)
 		return false;
@@ -66,7 +67,7 @@ static int finish(struct tr_replay *r, struct tr_error *err)
 	if (tr_feed_advance(r->feed, r->ev.stream, &next, err) < 0)
 		return -1;
 	t = r->resume_after ? rep_task_find(r, r->ev.task) : NULL;
-	if (t && runs_on(t, next))
+	if (t && runs_on(r, t, next))
 		return rep_resume(t, err);
 	return 0;
 }

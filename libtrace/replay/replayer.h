@@ -1,10 +1,10 @@
 /*
  * The replayer's own structures, shared by the files of this directory.
  *
- * Events are applied in their global order by one thread.  A task whose
- * address space has no other task is resumed as soon as its event is applied,
- * so that different processes compute at the same time; tasks that share
- * memory run one after the other, as recorded.
+ * Events are applied in their global order by one thread.  A task that shares
+ * its memory with no other is resumed as soon as its event is applied, so
+ * that different processes compute at the same time; tasks that share memory
+ * run one after the other, as recorded.
  */
 #ifndef TR_REPLAY_REPLAYER_H
 #define TR_REPLAY_REPLAYER_H
@@ -20,7 +20,7 @@
 #include "libtrace/tracee/patch.h"
 
 struct rspace {
-	uint32_t stream;
+	uint32_t domain; /* those with the same one share memory */
 	unsigned ntasks;
 	uint64_t brk_start, brk;
 	struct tr_patches patches;
@@ -73,7 +73,9 @@ struct rtask *rep_task_find(struct tr_replay *r, uint32_t id);
 struct rtask *rep_task_new(struct tr_replay *r, uint32_t id, pid_t tid,
 			   struct rspace *as);
 void rep_task_end(struct tr_replay *r, struct rtask *t);
-struct rspace *rep_space_new(uint32_t stream);
+struct rspace *rep_space_new(uint32_t domain);
+/* May the task run while others wait for their events? */
+bool rep_runs_alone(const struct tr_replay *r, const struct rtask *t);
 /* Bring the task to its next stop. */
 enum applied rep_wait(struct tr_replay *r, struct rtask *t, struct tr_error *err);
 int rep_resume(struct rtask *t, struct tr_error *err) TR_MUST_CHECK;

@@ -25,12 +25,20 @@ struct rtask *rep_task_find(struct tr_replay *r, uint32_t id)
 	return NULL;
 }
 
-struct rspace *rep_space_new(uint32_t stream)
+struct rspace *rep_space_new(uint32_t domain)
 {
 	struct rspace *as = tr_alloc(sizeof *as);
 
-	as->stream = stream;
+	as->domain = domain;
 	return as;
+}
+
+bool rep_runs_alone(const struct tr_replay *r, const struct rtask *t)
+{
+	for (const struct rtask *o = r->tasks; o; o = o->next)
+		if (o != t && o->as->domain == t->as->domain)
+			return false;
+	return true;
 }
 
 struct rtask *rep_task_new(struct tr_replay *r, uint32_t id, pid_t tid,

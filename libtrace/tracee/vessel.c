@@ -153,19 +153,23 @@ void tr_vessel_end(pid_t tid)
 		kill(tid, SIGKILL);
 }
 
-void tr_vessel_limits(pid_t tid, int64_t cpu, uint64_t stack_limit)
+void tr_vessel_pin(pid_t tid, int64_t cpu)
 {
-	struct rlimit rl;
 	cpu_set_t set;
 
-	if (cpu >= 0 && cpu < CPU_SETSIZE) {
-		CPU_ZERO(&set);
-		CPU_SET((int)cpu, &set);
-		sched_setaffinity(tid, sizeof set, &set);
-	}
-	if (prlimit(tid, RLIMIT_STACK, NULL, &rl) == 0) {
-		rl.rlim_cur = stack_limit < rl.rlim_max ? stack_limit
-							: rl.rlim_max;
-		prlimit(tid, RLIMIT_STACK, &rl, NULL);
-	}
+	if (cpu < 0 || cpu >= CPU_SETSIZE)
+		return;
+	CPU_ZERO(&set);
+	CPU_SET((int)cpu, &set);
+	sched_setaffinity(tid, sizeof set, &set);
+}
+
+void tr_vessel_limit_stack(pid_t tid, uint64_t bytes)
+{
+	struct rlimit rl;
+
+	if (prlimit(tid, RLIMIT_STACK, NULL, &rl) < 0)
+		return;
+	rl.rlim_cur = bytes < rl.rlim_max ? bytes : rl.rlim_max;
+	prlimit(tid, RLIMIT_STACK, &rl, NULL);
 }

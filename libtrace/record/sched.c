@@ -1,0 +1,182 @@
+/*
+ * Scheduling within a domain: of the tasks that share memory one at a time
+ * runs user code, so that the order of their events is the order of their
+ * effects.
+ *
+ * A task keeps its turn while it is in a system call that returns soon.  One
+ * that stays there longer is taken to be blocked: its entry is recorded and
+ * the next task runs.  A turn also ends at sched_yield(2) and, after a time
+ * slice, at any system call's exit.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "libtrace/base/alloc.h"
+#include "libtrace/base/io.h"
+#include "libtrace/record/recorder.h"
+#include "libtrace/tracee/tracee.h"
+
+/* A call that lasts longer lets another task run. Some ptrace stops' worth. */
+#define BLOCKED_NS UINT64_C(300000)
+#define SLICE_NS UINT64_C(20000000)
+
+struct domain *rec_domain_new(struct recorder *r, uint32_t id)
+{
+	struct domain *d = tr_alloc(sizeof *d);
+
+	d->id = id;
+	d->next = r->domains;
+	r->domains = d;
+	return d;
+}
+
+static void free_domain(struct recorder *r, struct domain *d)
+{
+	struct domain **p = &r->domains;
+
+	while (*p != d)
+		p = &(*p)->next;
+	*p = d->next;
+	free(d);
+}
+
+static void append(struct domain *d, struct task *t)
+{
+	t->queued = true;
+	t->run_next = NULL;
+	if (d->last)
+		d->last->run_next = t;
+	else
+		d->first = t;
+	d->last = t;
+}
+
+static void dequeue(struct domain *d, struct task *t)
+{
+	struct task *before = NULL;
+
+	if (!t->queued)
+		return;
+	t->queued = false;
+	for (struct task *q = d->first; q != t; q = q->run_next)
+		before = q;
+	if (before)
+		before->run_next = t->run_next;
+	else
+		d->first = t->run_next;
+	if (d->last == t)
+		d->last = before;
+}
+
+static void give_turn(struct domain *d, struct task *t)
+{
+	if (d->current != t)
+		d->slice = tr_now_ns();
+	d->current = t;
+	d->in_kernel = false;
+	t->yields = false;
+	rec_resume(t, t->run_how, t->run_sig);
+}
+
+static void next_turn(struct domain *d)
+{
+	struct task *t = d->first;
+
+	d->current = NULL;
+	if (!t)
+		return;
+	dequeue(d, t);
+	give_turn(d, t);
+}
+
+static bool turn_is_over(const struct domain *d, const struct task *t)
+{
+	return d->first && (t->yields || tr_now_ns() - d->slice > SLICE_NS);
+}
+
+void rec_run(struct recorder *r, struct task *t, int how, int sig)
+{
+	struct domain *d = t->as->domain;
+
+	(void)r;
+	t->run_how = how;
+	t->run_sig = sig;
+	if (!d->current || (d->current == t && !turn_is_over(d, t))) {
+		give_turn(d, t);
+		return;
+	}
+	append(d, t);
+	if (d->current == t)
+		next_turn(d);
+}
+
+void rec_enter_kernel(struct task *t, int how)
+{
+	struct domain *d = t->as->domain;
+
+	if (d->current == t) {
+		d->in_kernel = true;
+		d->since = d->ntasks > 1 ? tr_now_ns() : 0;
+	}
+	rec_resume(t, how, 0);
+}
+
+void rec_rest(struct recorder *r, struct task *t)
+{
+	struct domain *d = t->as->domain;
+
+	(void)r;
+	dequeue(d, t);
+	if (d->current == t)
+		next_turn(d);
+}
+
+void rec_domain_leave(struct recorder *r, struct task *t)
+{
+	struct domain *d = t->as->domain;
+
+	rec_rest(r, t);
+	if (--d->ntasks == 0)
+		free_domain(r, d);
+}
+
+/* A thread-group leader that has ended is not reported before all its threads
+ * have: it stays as a zombie (ptrace(2)). */
+static bool is_zombie(pid_t tid)
+{
+	char path[64], line[512];
+	const char *p;
+
+	snprintf(path, sizeof path, "/proc/%d/stat", (int)tid);
+	TR_AUTOFCLOSE FILE *f = fopen(path, "re");
+	if (!f || !fgets(line, sizeof line, f))
+		return false;
+	p = strrchr(line, ')');
+	return p && strncmp(p, ") Z", 3) == 0;
+}
+
+bool rec_sched_poll(struct recorder *r)
+{
+	bool waiting = false;
+
+	for (struct domain *d = r->domains; d; d = d->next) {
+		struct task *t = d->current;
+
+		if (!t || !d->in_kernel || !d->first)
+			continue;
+		if (tr_now_ns() - d->since < BLOCKED_NS || t->new_image) {
+			waiting = true;
+			continue;
+		}
+		if (t->exiting && !is_zombie(t->tid)) {
+			/* What the kernel writes at its end is ordered before
+			 * what others do next. */
+			waiting = true;
+			continue;
+		}
+		if (!t->exiting)
+			rec_call_record_entry(r, t);
+		next_turn(d);
+	}
+	return waiting;
+}
