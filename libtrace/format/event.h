@@ -77,7 +77,7 @@ enum tr_event_type {
 	X(TASKS, 31, "tasks", U, D)     /* tasks in the recording */           \
 	X(STREAMS, 32, "streams", U, D) /* streams, the catalogue included */  \
 	X(CPU, 33, "cpu", U, D)         /* core the task is pinned to */       \
-	X(DOMAIN, 34, "domain", U, D)   /* of the child's address space */
+	X(DOMAIN, 34, "domain", U, D)   /* clone: the child's; note: joined */
 
 /* Structured fields: tag, JSON name. */
 #define TR_STRUCT_FIELDS(X)                                                    \
@@ -125,19 +125,30 @@ enum tr_store_method {
 };
 
 /*
- * Notes. From a note with a code of 16 or more on, the stream it names
- * cannot be replayed.
+ * Notes. X(NAME, code, "name", "meaning"). From a note with a code of 16 or
+ * more on, the stream it is in cannot be replayed.
  */
+#define TR_NOTES(X)                                                            \
+	X(TSC_PATCHED, 1, "tsc-patched",                                       \
+	  "RDTSC cannot trap here; its sites in mapped files were patched")    \
+	X(SHARED_WRITABLE, 2, "shared-writable",                               \
+	  "a file is mapped shared and writable; writes from outside the "     \
+	  "recording are not seen")                                            \
+	X(FILE_CHANGED, 3, "file-changed",                                     \
+	  "a stored file changed while it was recorded")                       \
+	X(DOMAIN_JOINED, 4, "domain-joined",                                   \
+	  "the domain in `domain` shares memory with the task's from here on") \
+	X(UNMODELLED, 16, "unmodelled",                                        \
+	  "an effect that the model does not know")                            \
+	X(NOT_64BIT, 17, "not-64-bit", "a 32-bit program runs")                \
+	X(ASYNC, 18, "async",                                                  \
+	  "a signal or a preemption inside a computation")                     \
+	X(LOST, 19, "lost", "events could not be written")
+
 enum tr_note {
-	TR_NOTE_TSC_PATCHED = 1,   /* RDTSC cannot trap here; sites were patched */
-	TR_NOTE_SHARED_WRITABLE = 2, /* a writable shared file mapping exists */
-	TR_NOTE_FILE_CHANGED = 3,  /* a stored file changed while recording */
-	TR_NOTE_UNMODELLED = 16,   /* a syscall the model does not know */
-	TR_NOTE_THREADS = 17,
-	TR_NOTE_SHARED_MEMORY = 18, /* two address spaces share memory */
-	TR_NOTE_NOT_64BIT = 19,
-	TR_NOTE_ASYNC_SIGNAL = 20, /* delivered inside a computation */
-	TR_NOTE_LOST = 21,         /* events could not be written */
+#define X(NAME, code, name, meaning) TR_NOTE_##NAME = (code),
+	TR_NOTES(X)
+#undef X
 };
 #define TR_NOTE_STOPS 16
 

@@ -247,9 +247,11 @@ void rec_call_enter(struct recorder *r, struct task *t)
 	rec_enter_kernel(t, TR_RESUME_SYSCALL);
 }
 
-/* The mapping a successful mmap made. False when replay cannot make it. */
-static bool describe_mapping(struct recorder *r, struct task *t,
-			     struct tr_map *m, const char **why)
+/* The mapping a successful mmap made, and the file behind it; *why is set
+ * when replay cannot make it. */
+static void describe_mapping(struct recorder *r, struct task *t,
+			     struct tr_map *m, struct stat *st,
+			     const char **why)
 {
 	const uint64_t *a = t->fl.call.args;
 
@@ -268,29 +270,30 @@ static bool describe_mapping(struct recorder *r, struct task *t,
 	    (MAP_SHARED | MAP_PRIVATE))
 		m->flags &= ~(uint32_t)MAP_PRIVATE;
 	if (m->flags & MAP_ANONYMOUS)
-		return true;
-	m->file = rec_store_fd(r, t, (int)a[4], why);
+		return;
+	m->file = rec_store_fd(r, t, (int)a[4], st, why);
 	m->offset = m->file ? a[5] : 0;
 	if (!m->file)
 		m->flags |= MAP_ANONYMOUS;
-	return !*why;
 }
 
 static void after_mmap(struct recorder *r, struct task *t,
-		       const struct tr_map *m, const char *why)
+		       const struct tr_map *m, const struct stat *st,
+		       const char *why)
 {
+	bool writable = m->prot & PROT_WRITE;
 	struct tr_error err;
 
 	if (why) {
 		rec_stop_replay(r, t, TR_NOTE_UNMODELLED, "%s", why);
 		return;
 	}
-	if (m->file && (m->flags & MAP_SHARED) && (m->prot & PROT_WRITE))
-		rec_note(r, t->as->stream, t->id, TR_NOTE_SHARED_WRITABLE,
-			 "a file is mapped shared and writable; what others "
-			 "write to it is not seen");
-	if ((m->flags & MAP_SHARED) && (m->prot & PROT_WRITE))
-		t->as->shared = true;
+	if (m->flags & MAP_SHARED) {
+		if (writable)
+			t->as->shared = true;
+		if (m->file)
+			rec_map_shared(r, t, st, writable);
+	}
 	tr_patches_drop(&t->as->patches, m->start, m->end);
 	if (r->tsc_patched &&
 	    tr_patch_mapping(t->tid, m, &r->sites, &t->as->patches, &err) < 0)
@@ -373,12 +376,13 @@ static void emit_call(struct recorder *r, struct task *t,
 	uint8_t xstate[TR_MAX_XSTATE];
 	size_t xlen = sizeof xstate;
 	struct tr_map map;
+	struct stat st;
 	const char *why = NULL;
 	bool known = fl->denied || tr_call_exit(&fl->call, &out);
 	bool mapped = fl->call.nr == SYS_mmap && fl->call.result >= 0;
 
 	if (mapped) {
-		describe_mapping(r, t, &map, &why);
+		describe_mapping(r, t, &map, &st, &why);
 		ev.map = &map;
 		ev.nmap = 1;
 		tr_event_mark(&ev, TR_F_MAP);
@@ -403,7 +407,7 @@ static void emit_call(struct recorder *r, struct task *t,
 	rec_emit(r, &ev);
 	tr_ranges_release(&out);
 	if (mapped)
-		after_mmap(r, t, &map, why);
+		after_mmap(r, t, &map, &st, why);
 	else if (is_unmodelled(fl, known))
 		note_unmodelled(r, t);
 	after_call(t);

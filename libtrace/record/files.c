@@ -44,7 +44,7 @@ static int64_t store(struct recorder *r, int fd, const char *path,
 }
 
 uint32_t rec_store_fd(struct recorder *r, const struct task *t, int fd,
-		      const char **why)
+		      struct stat *st, const char **why)
 {
 	static char reason[160];
 	char link[64], path[4096];
@@ -58,17 +58,16 @@ uint32_t rec_store_fd(struct recorder *r, const struct task *t, int fd,
 	path[n < 0 ? 0 : n] = '\0';
 	/* O_NONBLOCK: the descriptor may be a pipe or a device. */
 	TR_AUTOCLOSE int own = open(link, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	struct stat st;
-	if (own < 0 || fstat(own, &st) < 0) {
+	if (own < 0 || fstat(own, st) < 0) {
 		snprintf(reason, sizeof reason, "mapping of %.100s: %s", path,
 			 strerror(errno));
 		*why = reason;
 		return 0;
 	}
 	/* A private mapping of /dev/zero is anonymous memory. */
-	if (S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 5))
+	if (S_ISCHR(st->st_mode) && st->st_rdev == makedev(1, 5))
 		return 0;
-	if (!S_ISREG(st.st_mode)) {
+	if (!S_ISREG(st->st_mode)) {
 		snprintf(reason, sizeof reason,
 			 "mapping of %.100s, which is not a regular file", path);
 		*why = reason;

@@ -99,6 +99,14 @@ struct early {
 	int status;
 };
 
+/* A file that a domain has mapped shared. */
+struct shared_file {
+	dev_t dev;
+	ino_t ino;
+	struct domain *domain;
+	bool writable;
+};
+
 struct recorder {
 	const struct tr_record_options *options;
 	int dirfd;
@@ -113,6 +121,8 @@ struct recorder {
 	uint64_t files;
 	struct task *tasks;
 	struct domain *domains;
+	struct shared_file *shared;
+	size_t nshared, shared_cap;
 	struct early *early;
 	size_t nearly, early_cap;
 	int *cpus;
@@ -145,7 +155,7 @@ void rec_digests(struct recorder *r, bool wait);
 
 /* files.c: the store. Ids, or 0 with *why set when it cannot be stored. */
 uint32_t rec_store_fd(struct recorder *r, const struct task *t, int fd,
-		      const char **why);
+		      struct stat *st, const char **why);
 int64_t rec_store_vma(void *recorder, pid_t tid, const struct tr_vma *v,
 		      struct tr_error *err);
 
@@ -182,7 +192,16 @@ int rec_next_cpu(struct recorder *r);
 /* exec.c: a new program image. */
 void rec_exec_done(struct recorder *r, struct task *t);
 
+/* shared.c: shared mappings of files. */
+/* The task has mapped the file shared: domains that see each other's writes
+ * through it become one. */
+void rec_map_shared(struct recorder *r, struct task *t, const struct stat *st,
+		    bool writable);
+void rec_shared_forget(struct recorder *r, const struct domain *d);
+
 /* sched.c: which task of a domain runs. */
+/* The other domain's tasks are the task's domain's from here on. */
+void rec_domain_join(struct recorder *r, struct task *t, struct domain *other);
 struct domain *rec_domain_new(struct recorder *r, uint32_t id);
 /* The task goes on in user mode, now or when its turn comes. */
 void rec_run(struct recorder *r, struct task *t, int how, int sig);

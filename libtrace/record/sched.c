@@ -34,6 +34,7 @@ static void free_domain(struct recorder *r, struct domain *d)
 {
 	struct domain **p = &r->domains;
 
+	rec_shared_forget(r, d);
 	while (*p != d)
 		p = &(*p)->next;
 	*p = d->next;
@@ -138,6 +139,36 @@ void rec_domain_leave(struct recorder *r, struct task *t)
 	rec_rest(r, t);
 	if (--d->ntasks == 0)
 		free_domain(r, d);
+}
+
+void rec_domain_join(struct recorder *r, struct task *t, struct domain *other)
+{
+	struct domain *d = t->as->domain;
+	struct tr_event ev = rec_event(TR_EV_NOTE, t);
+
+	tr_event_set(&ev, TR_F_CODE, TR_NOTE_DOMAIN_JOINED);
+	tr_event_set(&ev, TR_F_DOMAIN, other->id);
+	rec_emit(r, &ev);
+	for (struct task *o = r->tasks; o; o = o->next)
+		if (o->as->domain == other)
+			o->as->domain = d;
+	d->ntasks += other->ntasks;
+	if (other->first) {
+		if (d->last)
+			d->last->run_next = other->first;
+		else
+			d->first = other->first;
+		d->last = other->last;
+	}
+	/* A task of the other domain that is running goes on; this one is at
+	 * a call's exit and waits for its turn. */
+	if (other->current && d->current == t) {
+		d->current = other->current;
+		d->in_kernel = other->in_kernel;
+		d->since = other->since;
+		d->slice = other->slice;
+	}
+	free_domain(r, other);
 }
 
 /* A thread-group leader that has ended is not reported before all its threads

@@ -150,6 +150,7 @@ static void release(struct recorder *r)
 	tr_buf_release(&r->scratch);
 	free(r->cpus);
 	free(r->early);
+	free(r->shared);
 	if (r->dirfd >= 0)
 		close(r->dirfd);
 	r->dirfd = -1;

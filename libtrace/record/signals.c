@@ -257,7 +257,7 @@ void rec_signal_stop(struct recorder *r, struct task *t, int sig)
 		return;
 	}
 	t->force = false;
-	rec_stop_replay(r, t, TR_NOTE_ASYNC_SIGNAL,
+	rec_stop_replay(r, t, TR_NOTE_ASYNC,
 			"%s had to be delivered inside a computation",
 			tr_signal_name(sig) ? tr_signal_name(sig) : "a signal");
 	deliver(r, t, sig, &si, &regs, false);

@@ -139,31 +139,46 @@ static int set_state(struct tr_replay *r, struct rtask *t,
 	return 0;
 }
 
+static bool read_task(void *ctx, uint64_t addr, void *buf, size_t n)
+{
+	return tr_memory_read(((struct rtask *)ctx)->tid, addr, buf, n) == 0;
+}
+
 /* What the program writes to its output is in its memory at the entry. */
 static int take_output(struct tr_replay *r, struct rtask *t,
 		       struct tr_error *err)
 {
+	const struct tr_regs *g = &r->ev.regs;
+	struct tr_call call = {
+		.nr = tr_event_get(&r->ev, TR_F_NR),
+		.args = {g->rdi, g->rsi, g->rdx, g->r10, g->r8, g->r9},
+		.read = read_task,
+		.ctx = t,
+	};
 	int64_t left = (int64_t)tr_event_get(&r->ev, TR_F_RESULT);
+	struct tr_ranges in = {0};
+	int failed = 0;
 
-	r->output.len = 0;
 	if (!tr_event_has(&r->ev, TR_F_OUTPUT))
 		return 0;
-	for (size_t i = 0; i < r->ev.narg && left > 0; i++) {
-		const struct tr_arg *a = &r->ev.arg[i];
-		size_t n = a->len < (uint64_t)left ? (size_t)a->len
-						   : (size_t)left;
+	tr_call_enter(&call, &in);
+	for (size_t i = 0; i < in.n && left > 0; i++) {
+		const struct tr_range *rg = &in.r[i];
+		size_t n = rg->len < (uint64_t)left ? (size_t)rg->len
+						    : (size_t)left;
 
 		/* Argument 1 of all write calls is the data. */
-		if (a->index != 1)
+		if (rg->arg != 1)
 			continue;
-		if (tr_memory_read(t->tid, a->addr,
+		if (tr_memory_read(t->tid, rg->addr,
 				   tr_buf_reserve(&r->output, n), n) < 0)
-			return tr_fail_errno(err, "task %u: reading output",
-					     t->id);
+			failed = tr_fail_errno(err, "task %u: reading output",
+					       t->id);
 		r->output.len += n;
 		left -= (int64_t)n;
 	}
-	return 0;
+	tr_ranges_release(&in);
+	return failed;
 }
 
 static enum applied apply_syscall(struct tr_replay *r, struct rtask *t,
@@ -263,7 +278,7 @@ static enum applied apply_image(struct tr_replay *r, struct rtask *t,
 	as->brk = tr_event_get(&r->ev, TR_F_BRK);
 	tr_vessel_pin(tid, recorded_cpu(&r->ev));
 	tr_vessel_limit_stack(tid, tr_event_get(&r->ev, TR_F_STACK_LIMIT));
-	if (tr_image_map(tid, r->ev.map, r->ev.nmap, err) < 0)
+	if (tr_image_map(tid, r->ev.map, r->ev.nmap, &r->source, err) < 0)
 		return TROUBLE;
 	for (size_t i = 0; i < r->ev.nmap && r->tsc_patched; i++)
 		if (tr_patch_mapping(tid, &r->ev.map[i], &r->sites,
@@ -367,8 +382,20 @@ static enum applied apply_exit(struct tr_replay *r, struct rtask *t,
 	return AGREED;
 }
 
-static enum applied apply_note(struct tr_replay *r)
+/* Two domains share memory from here on. */
+static void join_domains(struct tr_replay *r, const struct rtask *t)
 {
+	uint32_t other = (uint32_t)tr_event_get(&r->ev, TR_F_DOMAIN);
+
+	for (struct rtask *o = r->tasks; t && o; o = o->next)
+		if (o->as->domain == other)
+			o->as->domain = t->as->domain;
+}
+
+static enum applied apply_note(struct tr_replay *r, const struct rtask *t)
+{
+	if (tr_event_get(&r->ev, TR_F_CODE) == TR_NOTE_DOMAIN_JOINED)
+		join_domains(r, t);
 	if (tr_event_get(&r->ev, TR_F_CODE) >= TR_NOTE_STOPS) {
 		r->stopped = true;
 		snprintf(r->note, sizeof r->note, "event %" PRIu64
@@ -386,7 +413,9 @@ enum applied rep_apply(struct tr_replay *r, struct tr_error *err)
 
 	r->resume_after = false;
 	if (r->ev.type == TR_EV_NOTE)
-		return apply_note(r);
+		return apply_note(r, t);
+	if (r->ev.type == TR_EV_FILE)
+		tr_backing_add(&r->backing, &r->ev);
 	if (r->ev.stream == 0)
 		return AGREED;
 	if (r->ev.type == TR_EV_IMAGE)

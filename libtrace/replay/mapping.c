@@ -48,7 +48,7 @@ static enum applied replay_mmap(struct tr_replay *r, struct rtask *t,
 			"mapping", r->ev.number);
 		return TROUBLE;
 	}
-	if (tr_image_map(t->tid, m, 1, err) < 0)
+	if (tr_image_map(t->tid, m, 1, &r->source, err) < 0)
 		return TROUBLE;
 	tr_patches_drop(&t->as->patches, m->start, m->end);
 	if (r->tsc_patched &&

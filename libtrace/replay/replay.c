@@ -22,6 +22,8 @@ struct tr_replay *tr_replay_new(struct tr_reader *reader, struct tr_error *err)
 	pthread_sigmask(SIG_BLOCK, &chld, &r->old_mask);
 	r->reader = reader;
 	r->sites.dirfd = tr_reader_dirfd(reader);
+	r->backing.trace_dirfd = tr_reader_dirfd(reader);
+	r->source = (struct tr_image_source){tr_backing_path, &r->backing};
 	r->tsc_patched = !tr_tsc_traps();
 	r->first_vessel = tr_vessel_first(tr_reader_dirfd(reader), err);
 	if (r->first_vessel < 0) {
@@ -144,6 +146,7 @@ void tr_replay_free(struct tr_replay *r)
 	tr_vessel_end(r->first_vessel);
 	tr_feed_free(r->feed);
 	tr_site_cache_release(&r->sites);
+	tr_backing_release(&r->backing);
 	tr_buf_release(&r->output);
 	rep_evidence_release(r);
 	pthread_sigmask(SIG_SETMASK, &r->old_mask, NULL);

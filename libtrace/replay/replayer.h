@@ -15,8 +15,10 @@
 #include <sys/types.h>
 
 #include "libtrace/base/buf.h"
+#include "libtrace/replay/backing.h"
 #include "libtrace/replay/feed.h"
 #include "libtrace/replay/replay.h"
+#include "libtrace/tracee/image.h"
 #include "libtrace/tracee/patch.h"
 
 struct rspace {
@@ -45,6 +47,8 @@ struct tr_replay {
 	struct tr_reader *reader;
 	struct tr_feed *feed;
 	struct tr_site_cache sites;
+	struct tr_backing backing;
+	struct tr_image_source source; /* gives the backing's paths */
 	bool tsc_patched;
 	pid_t first_vessel;
 	struct rtask *tasks;

@@ -146,34 +146,49 @@ int tr_image_capture(pid_t tid, tr_image_file_fn *file, void *ctx,
 	return 0;
 }
 
-/* The flags a recorded mapping is made again with. A file mapping is always
- * private: the stored file must not change, nor does it have other writers. */
+/* The flags a recorded mapping is made again with. */
 static uint64_t map_flags(const struct tr_map *m)
 {
-	uint64_t flags = MAP_FIXED | MAP_NORESERVE | (m->flags & MAP_GROWSDOWN);
-
-	if (m->file)
-		return flags | MAP_PRIVATE;
-	return flags | MAP_ANONYMOUS |
+	return MAP_FIXED | MAP_NORESERVE | (m->flags & MAP_GROWSDOWN) |
+	       (m->file ? 0 : MAP_ANONYMOUS) |
 	       (m->flags & MAP_SHARED ? MAP_SHARED : MAP_PRIVATE);
 }
 
 /* The descriptor that openat(2) gives in a process with 0, 1 and 2 open. */
 #define BATCH_FD 3
 
-static void batch_map(struct tr_batch *b, const struct tr_map *m)
-{
-	char name[32];
+/* A path of a batch is at most this long. */
+#define PATH_ROOM 48
 
-	if (m->file) {
-		snprintf(name, sizeof name, "files/%u", m->file);
-		tr_batch_add(b, SYS_openat, (uint64_t)AT_FDCWD,
-			     tr_batch_string(b, name), O_RDONLY, 0, 0, 0);
-	}
+static int batch_open(struct tr_batch *b, const struct tr_map *m,
+		      const struct tr_image_source *source,
+		      struct tr_error *err)
+{
+	bool is_shared = m->flags & MAP_SHARED;
+	char own[PATH_ROOM];
+	const char *path = own;
+
+	snprintf(own, sizeof own, "files/%u", m->file);
+	if (is_shared)
+		path = source->shared(source->ctx, m->file, err);
+	if (!path)
+		return -1;
+	tr_batch_add(b, SYS_openat, (uint64_t)AT_FDCWD,
+		     tr_batch_string(b, path), is_shared ? O_RDWR : O_RDONLY, 0,
+		     0, 0);
+	return 0;
+}
+
+static int batch_map(struct tr_batch *b, const struct tr_map *m,
+		     const struct tr_image_source *source, struct tr_error *err)
+{
+	if (m->file && batch_open(b, m, source, err) < 0)
+		return -1;
 	tr_batch_add(b, SYS_mmap, m->start, m->end - m->start, m->prot,
 		     map_flags(m), m->file ? BATCH_FD : (uint64_t)-1, m->offset);
 	if (m->file)
 		tr_batch_add(b, SYS_close, BATCH_FD, 0, 0, 0, 0, 0);
+	return 0;
 }
 
 static int check_batch(const struct tr_batch *b, const struct tr_map *first,
@@ -202,15 +217,16 @@ static int check_batch(const struct tr_batch *b, const struct tr_map *first,
 }
 
 int tr_image_map(pid_t tid, const struct tr_map *map, size_t n,
-		 struct tr_error *err)
+		 const struct tr_image_source *source, struct tr_error *err)
 {
 	for (size_t i = 0; i < n;) {
 		TR_AUTOFREE struct tr_batch *b = tr_alloc(sizeof *b);
 		size_t first = i;
 
 		for (; i < n && b->n + 3 <= TR_REMOTE_MAX &&
-		       b->data_len + 32 <= TR_REMOTE_DATA_SIZE; i++)
-			batch_map(b, &map[i]);
+		       b->data_len + PATH_ROOM <= TR_REMOTE_DATA_SIZE; i++)
+			if (batch_map(b, &map[i], source, err) < 0)
+				return -1;
 		if (tr_batch_run(tid, b, err) < 0 ||
 		    check_batch(b, &map[first], err) < 0)
 			return -1;

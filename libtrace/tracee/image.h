@@ -31,11 +31,19 @@ int tr_image_capture(pid_t tid, tr_image_file_fn *file, void *ctx,
 void tr_image_release(struct tr_image *im);
 
 /*
- * Make mappings in a stopped task whose working directory is the trace: from
- * files/ID where a mapping has a file, else anonymous.  What was mapped there
- * is replaced.  Contents are the caller's to write.
+ * Make mappings in a stopped task whose working directory is the trace: a
+ * private mapping of a file from files/ID, a shared one from what `shared`
+ * names, others anonymous.  What was mapped there is replaced.  Contents are
+ * the caller's to write.
  */
+struct tr_image_source {
+	/* The path, as the task can open it for reading and writing, of the
+	 * one copy of file `id` that all shared mappings of it see. */
+	const char *(*shared)(void *ctx, uint32_t id, struct tr_error *err);
+	void *ctx;
+};
 int tr_image_map(pid_t tid, const struct tr_map *map, size_t n,
-		 struct tr_error *err) TR_MUST_CHECK;
+		 const struct tr_image_source *source, struct tr_error *err)
+	TR_MUST_CHECK;
 
 #endif
