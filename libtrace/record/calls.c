@@ -177,6 +177,21 @@ static bool is_exec(uint64_t nr)
 	return nr == SYS_execve || nr == SYS_execveat;
 }
 
+/*
+ * A task made with CLONE_UNTRACED would run unseen, and with the filter's
+ * verdict but no tracer every call of its would fail: the flag is taken out
+ * for the kernel, and the registers are put back where the program sees them.
+ */
+static void keep_child_traced(struct task *t)
+{
+	struct tr_regs regs = t->fl.entry;
+
+	if (t->fl.call.nr != SYS_clone || !(regs.rdi & CLONE_UNTRACED))
+		return;
+	regs.rdi &= ~(uint64_t)CLONE_UNTRACED;
+	t->fl.args_changed = tr_tracee_set_regs(t->tid, &regs) == 0;
+}
+
 /* Answer the call here: number -1 makes the kernel skip it (seccomp(2)). */
 static void deny(struct task *t)
 {
@@ -244,6 +259,7 @@ void rec_call_enter(struct recorder *r, struct task *t)
 		rec_enter_kernel(t, TR_RESUME_CONT);
 		return;
 	}
+	keep_child_traced(t);
 	rec_enter_kernel(t, TR_RESUME_SYSCALL);
 }
 
@@ -421,7 +437,9 @@ static void emit_call(struct recorder *r, struct task *t,
  */
 static bool mark_boundary(struct task *t, struct tr_regs *regs)
 {
-	if (t->fl.denied)
+	if (t->fl.args_changed)
+		regs->rdi = t->fl.entry.rdi;
+	else if (t->fl.denied)
 		regs->rax = (uint64_t)-(int64_t)t->fl.denied;
 	else if (t->fl.call.nr != SYS_rt_sigreturn ||
 		 is_restart((int64_t)regs->rax))

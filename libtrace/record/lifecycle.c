@@ -91,6 +91,7 @@ static void inherit(struct recorder *r, struct task *t, struct task *child,
 		    uint64_t flags)
 {
 	child->parent = t->id;
+	child->untraced = t->fl.args_changed;
 	child->cpu = t->cpu;
 	if (flags & CLONE_CHILD_CLEARTID)
 		child->clear_tid = t->fl.entry.r10;
@@ -185,6 +186,11 @@ void rec_task_first_stop(struct recorder *r, struct task *t)
 
 	if (tr_tracee_get_regs(t->tid, &ev.regs) < 0)
 		return;
+	if (t->untraced) {
+		ev.regs.rdi |= CLONE_UNTRACED;
+		if (tr_tracee_set_regs(t->tid, &ev.regs) < 0)
+			return;
+	}
 	if (t->cpu >= 0) {
 		CPU_ZERO(&set);
 		CPU_SET(t->cpu, &set);

@@ -65,6 +65,7 @@ struct inflight {
 	int output;         /* 1 stdout, 2 stderr of the recording */
 	bool recorded;      /* an enter or clone event was written */
 	bool interrupted;   /* stopped with a restart code, may go on */
+	bool args_changed;  /* registers to put back at the exit */
 };
 
 struct task {
@@ -73,6 +74,7 @@ struct task {
 	int cpu;
 	struct aspace *as;
 	bool started;      /* its first event was written */
+	bool untraced;     /* made with CLONE_UNTRACED, which was taken out */
 	bool in_call;
 	bool new_image;    /* execve has replaced the address space */
 	struct inflight fl;

@@ -17,7 +17,7 @@ struct image {
 	const Elf64_Phdr *phdr;
 	size_t phnum;
 	uint64_t *starts; /* function starts, as addresses, ascending */
-	size_t nstarts;
+	size_t nstarts, starts_cap;
 };
 
 static const uint8_t RDTSC[2] = {0x0f, 0x31};
@@ -59,13 +59,19 @@ static const Elf64_Phdr *find_phdr(const struct image *im, uint32_t type)
 	return NULL;
 }
 
+static void add_start(struct image *im, uint64_t addr)
+{
+	TR_GROW(im->starts, im->nstarts, im->starts_cap);
+	im->starts[im->nstarts++] = addr;
+}
+
 /*
  * The sorted table of .eh_frame_hdr (LSB Core, "The .eh_frame_hdr section"):
  * version 1, encodings, the count, then pairs of (function start, FDE) as
  * 32-bit offsets from the section's own address, which is the only encoding
  * (0x3b, datarel | sdata4) that linkers write.
  */
-static void read_starts(struct image *im)
+static void read_unwind_table(struct image *im)
 {
 	const Elf64_Phdr *ph = find_phdr(im, PT_GNU_EH_FRAME);
 	const uint8_t *p;
@@ -80,13 +86,44 @@ static void read_starts(struct image *im)
 	count = tr_get_le32(p + 8);
 	if (count > (ph->p_filesz - 12) / 8)
 		return;
-	im->starts = tr_alloc(count * sizeof *im->starts);
 	for (uint64_t i = 0; i < count; i++) {
 		int32_t rel = (int32_t)tr_get_le32(p + 12 + 8 * i);
 
-		im->starts[i] = ph->p_vaddr + (uint64_t)(int64_t)rel;
+		add_start(im, ph->p_vaddr + (uint64_t)(int64_t)rel);
 	}
-	im->nstarts = count;
+}
+
+/* Function symbols, for files without unwind table (Go, hand-written code). */
+static void read_symbols(struct image *im)
+{
+	const Elf64_Ehdr *eh = (const void *)im->data;
+	const Elf64_Shdr *sh = (const void *)(im->data + eh->e_shoff);
+
+	if (eh->e_shentsize != sizeof *sh || eh->e_shoff % 8 ||
+	    eh->e_shoff > im->size ||
+	    eh->e_shnum > (im->size - eh->e_shoff) / sizeof *sh)
+		return;
+	for (size_t i = 0; i < eh->e_shnum; i++) {
+		const Elf64_Sym *sym;
+
+		if ((sh[i].sh_type != SHT_SYMTAB &&
+		     sh[i].sh_type != SHT_DYNSYM) || sh[i].sh_offset % 8 ||
+		    sh[i].sh_offset > im->size ||
+		    sh[i].sh_size > im->size - sh[i].sh_offset)
+			continue;
+		sym = (const void *)(im->data + sh[i].sh_offset);
+		for (size_t k = 0; k < sh[i].sh_size / sizeof *sym; k++)
+			if (ELF64_ST_TYPE(sym[k].st_info) == STT_FUNC &&
+			    sym[k].st_shndx != SHN_UNDEF)
+				add_start(im, sym[k].st_value);
+	}
+}
+
+static int by_value(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
 }
 
 /* The last function start at or below addr, or UINT64_MAX. */
@@ -168,7 +205,9 @@ static void scan_image(struct image *im, struct tr_sites *sites)
 	    !ZYAN_SUCCESS(ZydisDecoderEnableMode(
 		    &decoder, ZYDIS_DECODER_MODE_MINIMAL, ZYAN_TRUE)))
 		return;
-	read_starts(im);
+	read_unwind_table(im);
+	read_symbols(im);
+	qsort(im->starts, im->nstarts, sizeof *im->starts, by_value);
 	for (size_t i = 0; i < im->phnum; i++) {
 		const Elf64_Phdr *ph = &im->phdr[i];
 
