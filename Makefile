@@ -2,8 +2,19 @@
 
 VERSION := 0.1.0
 PREFIX  ?= /usr/local
+DESTDIR ?=
 BUILD   ?= build
 CC      ?= cc
+
+bindir = $(DESTDIR)$(PREFIX)/bin
+libdir = $(DESTDIR)$(PREFIX)/lib
+includedir = $(DESTDIR)$(PREFIX)/include
+mandir = $(DESTDIR)$(PREFIX)/share/man
+docdir = $(DESTDIR)$(PREFIX)/share/doc/libtrace
+datadir = $(DESTDIR)$(PREFIX)/share/libtrace
+bashdir = $(DESTDIR)$(PREFIX)/share/bash-completion/completions
+zshdir = $(DESTDIR)$(PREFIX)/share/zsh/site-functions
+fishdir = $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes \
 	-Wmissing-prototypes -Wold-style-definition -Wpointer-arith \
@@ -11,6 +22,8 @@ WARN := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes \
 CPPFLAGS += -D_GNU_SOURCE -I. -I$(BUILD) -DTR_VERSION='"$(VERSION)"'
 CFLAGS ?= -O2 -g
 TR_CFLAGS := -std=gnu11 $(WARN) -pthread -MMD -MP
+SANITIZE := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined \
+	-fno-sanitize-recover=all
 
 PKGS := zlib jansson libarchive libxxhash libcrypto libelf
 DEFLATE := $(shell pkg-config --exists libdeflate 2>/dev/null && echo libdeflate)
@@ -23,13 +36,30 @@ LIBS = $(shell pkg-config --libs $(PKGS)) -lZydis -pthread
 TOOLS := trace-record trace-replay trace-dump trace-diff trace-verify trace-pack
 GEN := $(BUILD)/libtrace/model/tables.c
 LIB_SRC := $(wildcard libtrace/*/*.c)
-LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/%.o) $(GEN:.c=.o)
+LIB_ASM := $(wildcard libtrace/*/*.S)
+LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/%.o) $(LIB_ASM:%.S=$(BUILD)/%.o) $(GEN:.c=.o)
 CLI_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard cmd/cli/*.c))
+# Archives, so that a tool has in it only what it uses.
 LIB := $(BUILD)/libtrace.a
+CLI := $(BUILD)/cmd/cli.a
+BINS := $(TOOLS:%=$(BUILD)/bin/%)
+# The headers that libtrace/trace.h includes, and so its users need.
+PUBLIC_HEADERS := libtrace/trace.h $(addprefix libtrace/,base/buf.h \
+	base/error.h base/json.h format/check.h format/event.h \
+	format/manifest.h format/reader.h model/compare.h model/describe.h \
+	model/syscalls.h record/record.h replay/replay.h store/archive.h)
+COMPLETIONS := $(foreach t,$(TOOLS),$(BUILD)/completions/bash/$(t) \
+	$(BUILD)/completions/zsh/_$(t) $(BUILD)/completions/fish/$(t).fish)
+UNITS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c))
+WORKLOADS := $(patsubst tests/workloads/%.c,$(BUILD)/workloads/%,$(wildcard tests/workloads/*.c))
+DEPS := $(BUILD)/.have-dependencies
+# For targets whose output should not drown in compiler lines.
+QUIET_MAKE = $(MAKE) -s --no-print-directory \
+	$(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 
-all: $(TOOLS:%=$(BUILD)/bin/%)
+all: $(BINS) $(COMPLETIONS) ## build the six tools, the library, completions
 
-$(BUILD)/bin/%: $(BUILD)/cmd/%.o $(CLI_OBJ) $(LIB)
+$(BUILD)/bin/%: $(BUILD)/cmd/%.o $(CLI) $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
@@ -37,11 +67,19 @@ $(LIB): $(LIB_OBJ)
 	rm -f $@
 	$(AR) rcs $@ $^
 
-$(BUILD)/%.o: %.c
+$(CLI): $(CLI_OBJ)
+	rm -f $@
+	$(AR) rcs $@ $^
+
+$(BUILD)/%.o: %.c | $(DEPS)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(TR_CFLAGS) $(CFLAGS) -c -o $@ $<
 
-$(BUILD)/%.o: $(BUILD)/%.c
+$(BUILD)/%.o: %.S | $(DEPS)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(TR_CFLAGS) $(CFLAGS) -c -o $@ $<
+
+$(BUILD)/%.o: $(BUILD)/%.c | $(DEPS)
 	$(CC) $(CPPFLAGS) $(TR_CFLAGS) $(CFLAGS) -c -o $@ $<
 
 $(GEN): formats/syscalls.tbl formats/ioctls.tbl formats/flags.tbl libtrace/model/generate.awk
@@ -49,9 +87,110 @@ $(GEN): formats/syscalls.tbl formats/ioctls.tbl formats/flags.tbl libtrace/model
 	awk -f libtrace/model/generate.awk formats/flags.tbl formats/ioctls.tbl formats/syscalls.tbl > $@.tmp
 	mv $@.tmp $@
 
-clean:
+# Completions follow from the tools' own option tables.
+$(BUILD)/completions/bash/%: $(BUILD)/bin/% completions/generate
+	@mkdir -p $(@D)
+	$< --dump-options | awk -v shell=bash -f completions/generate > $@.tmp
+	mv $@.tmp $@
+
+$(BUILD)/completions/zsh/_%: $(BUILD)/bin/% completions/generate
+	@mkdir -p $(@D)
+	$< --dump-options | awk -v shell=zsh -f completions/generate > $@.tmp
+	mv $@.tmp $@
+
+$(BUILD)/completions/fish/%.fish: $(BUILD)/bin/% completions/generate
+	@mkdir -p $(@D)
+	$< --dump-options | awk -v shell=fish -f completions/generate > $@.tmp
+	mv $@.tmp $@
+
+# Say in one line what is missing before the first compiler error does.
+$(DEPS): tests/setup.sh
+	@sh tests/setup.sh --probe
+	@mkdir -p $(@D)
+	@touch $@
+
+deps: ## install what building needs (apt)
+	@sh tests/setup.sh build
+
+check-deps: ## install what building and testing need (apt)
+	@sh tests/setup.sh build check
+
+$(BUILD)/tests/%: tests/unit/%.c $(LIB)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(TR_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(LIB) $(LIBS)
+
+$(BUILD)/workloads/%: tests/workloads/%.c | $(DEPS)
+	@mkdir -p $(@D)
+	$(CC) -D_GNU_SOURCE -std=gnu11 -O2 -g -Wall -Wextra -pthread -MMD -MP -o $@ $<
+
+units: $(UNITS) ## build the C unit tests
+
+workloads: $(WORKLOADS) ## build the programs that tests record
+
+units-sanitized: ## build the C unit tests with ASan and UBSan
+	$(MAKE) BUILD=$(BUILD)/asan CFLAGS='$(SANITIZE)' units
+
+check: ## install what is missing, build, run every test
+	@sh tests/setup.sh build check
+	@+$(QUIET_MAKE) all units workloads
+	@+$(QUIET_MAKE) units-sanitized
+	@BUILD='$(BUILD)' tests/run.sh
+
+demo: ## install what is missing, build, show the tools at work
+	@sh tests/setup.sh build demo
+	@+$(QUIET_MAKE) all
+	@BUILD='$(BUILD)' tests/demo.sh
+
+lint: all ## check scripts, manuals, layering, options against manuals
+	@BUILD='$(BUILD)' tests/lint.sh
+
+bench: all workloads ## measure against native runs
+	@BUILD='$(BUILD)' tests/bench/run
+
+$(BUILD)/libtrace.pc: Makefile
+	@mkdir -p $(@D)
+	@printf '%s\n' 'prefix=$(PREFIX)' \
+		'Name: libtrace' \
+		'Description: record and replay of program executions' \
+		'Version: $(VERSION)' \
+		'Requires: $(PKGS)' \
+		'Cflags: -I$${prefix}/include' \
+		'Libs: -L$${prefix}/lib -ltrace -lZydis -pthread' > $@
+
+install: all $(BUILD)/libtrace.pc ## install below DESTDIR/PREFIX
+	install -d $(bindir) $(libdir)/pkgconfig $(docdir) $(datadir) \
+		$(mandir)/man1 $(mandir)/man3 $(mandir)/man5 $(mandir)/man7 \
+		$(bashdir) $(zshdir) $(fishdir)
+	install -m 755 $(BINS) $(bindir)
+	install -m 644 $(LIB) $(libdir)
+	install -m 644 $(BUILD)/libtrace.pc $(libdir)/pkgconfig
+	for h in $(PUBLIC_HEADERS); do \
+		install -D -m 644 $$h $(includedir)/$$h || exit 1; done
+	for s in 1 3 5 7; do \
+		install -m 644 man/*.$$s $(mandir)/man$$s || exit 1; done
+	install -m 644 $(BUILD)/completions/bash/* $(bashdir)
+	install -m 644 $(BUILD)/completions/zsh/* $(zshdir)
+	install -m 644 $(BUILD)/completions/fish/* $(fishdir)
+	for f in README.md formats/*.md; do \
+		[ ! -f $$f ] || install -m 644 $$f $(docdir) || exit 1; done
+	install -m 644 formats/*.json formats/magic $(datadir)
+
+uninstall: ## remove what install put there
+	rm -f $(TOOLS:%=$(bindir)/%) $(libdir)/libtrace.a \
+		$(libdir)/pkgconfig/libtrace.pc $(TOOLS:%=$(bashdir)/%) \
+		$(TOOLS:%=$(zshdir)/_%) $(TOOLS:%=$(fishdir)/%.fish)
+	for s in 1 3 5 7; do for m in man/*.$$s; do \
+		rm -f $(mandir)/man$$s/$${m#man/}; done; done
+	rm -rf $(includedir)/libtrace $(docdir) $(datadir)
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' Makefile
+
+clean: ## remove everything that was built
 	rm -rf $(BUILD)
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
-.PHONY: all clean
+.PHONY: all deps check-deps units workloads units-sanitized check demo lint \
+	bench install uninstall help clean
 .SECONDARY:
+.DELETE_ON_ERROR:

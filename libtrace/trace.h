@@ -12,11 +12,11 @@
 #include "libtrace/format/event.h"
 #include "libtrace/format/manifest.h"
 #include "libtrace/format/reader.h"
+#include "libtrace/model/compare.h"
 #include "libtrace/model/describe.h"
 #include "libtrace/model/syscalls.h"
 #include "libtrace/record/record.h"
 #include "libtrace/replay/replay.h"
-#include "libtrace/state/compare.h"
 #include "libtrace/store/archive.h"
 
 #endif

@@ -44,9 +44,13 @@ bool tr_json_get_string(const struct tr_json *j, const char **s);
 bool tr_json_get_int(const struct tr_json *j, int64_t *v);
 bool tr_json_get_hex(const struct tr_json *j, uint64_t *v); /* "0x..." */
 bool tr_json_get_bool(const struct tr_json *j, bool *v);
+/* What tr_json_bytes made: n bytes and a NUL, owned by the caller. */
+bool tr_json_get_bytes(const struct tr_json *j, char **data, size_t *n);
 
 /* Compact text without newline; owned by the caller. */
 char *tr_json_dump(const struct tr_json *j);
+/* The same for people: a member a line, indented. */
+char *tr_json_dump_pretty(const struct tr_json *j);
 /* One value and a newline to f; frees j. Returns 0, -1 on write error. */
 int tr_json_line(FILE *f, struct tr_json *j);
 struct tr_json *tr_json_parse(const char *text, size_t n, const char *what,

@@ -40,6 +40,8 @@ const struct tr_manifest *tr_reader_manifest(const struct tr_reader *r);
 bool tr_reader_complete(const struct tr_reader *r);
 /* Bytes after the last whole chunk, and where; 0 when none. */
 uint64_t tr_reader_lost_bytes(const struct tr_reader *r);
+/* Why the index was not used ("index: ..."), or NULL when it was. */
+const char *tr_reader_note(const struct tr_reader *r);
 uint32_t tr_reader_stream_count(const struct tr_reader *r); /* ids are below it */
 size_t tr_reader_chunks(const struct tr_reader *r,
 			const struct tr_chunk_ref **chunks);

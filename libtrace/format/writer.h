@@ -20,6 +20,17 @@ struct tr_writer;
  */
 struct tr_writer *tr_writer_open(int dirfd, struct tr_error *err) TR_MUST_CHECK;
 
+/* For tests and for streams that must come out the same byte for byte with
+ * every deflate library; zero members mean the default. */
+struct tr_writer_options {
+	bool stored;         /* do not compress */
+	uint32_t chunk_size; /* inflated bytes at which a chunk is sealed */
+	uint64_t file_size;  /* bytes a chunk file does not exceed */
+};
+struct tr_writer *tr_writer_open_with(int dirfd,
+				      const struct tr_writer_options *o,
+				      struct tr_error *err) TR_MUST_CHECK;
+
 /*
  * Append one event to ev->stream.  The caller numbers events: `number` must
  * not decrease within a stream.  The event's memory is not kept.  Fails when

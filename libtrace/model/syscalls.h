@@ -48,8 +48,15 @@ enum tr_dir { TR_DIR_IN = 1, TR_DIR_OUT = 2, TR_DIR_INOUT = 3 };
 
 /* Bytes of a buffer: scale * (the named quantity), or scale alone. */
 struct tr_size_rule {
-	enum { TR_SIZE_CONST, TR_SIZE_ARG, TR_SIZE_RESULT, TR_SIZE_DEREF32 } kind;
+	enum {
+		TR_SIZE_CONST,
+		TR_SIZE_ARG,
+		TR_SIZE_RESULT,
+		TR_SIZE_DEREF32,
+		TR_SIZE_CODE, /* irregular.c knows */
+	} kind;
 	uint8_t arg;    /* for ARG; for DEREF32 the pointer argument */
+	uint8_t limit;  /* RESULT: 1 + the argument that bounds it, or 0 */
 	uint32_t scale;
 };
 
@@ -70,7 +77,8 @@ struct tr_sys_arg {
 	enum tr_arg_type type;
 	enum tr_dir dir;          /* BUF, IOVEC, MSG */
 	bool even_on_error;       /* written whatever the result */
-	struct tr_size_rule size; /* BUF; IOVEC: element count (IN) or RESULT */
+	struct tr_size_rule size; /* BUF; IOVEC: element count, OUT is bounded
+				     by the result as well */
 	const char *struct_name;  /* when the table names one, else NULL */
 	const struct tr_flag_set *flags;
 };
@@ -124,7 +132,7 @@ void tr_call_enter(struct tr_call *c, struct tr_ranges *in);
  * At exit, c->result set: append to `out` the memory the kernel may have
  * written (never more than is readable; overlaps are allowed).
  * Returns false when the model does not know (ioctl without a row, class
- * UNMODELLED).
+ * UNMODELLED), unless the call failed in a way that has no effect.
  */
 bool tr_call_exit(struct tr_call *c, struct tr_ranges *out);
 

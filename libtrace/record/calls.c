@@ -263,7 +263,7 @@ void rec_call_enter(struct recorder *r, struct task *t)
 	rec_enter_kernel(t, TR_RESUME_SYSCALL);
 }
 
-/* The mapping a successful mmap made, and the file behind it; *why is set
+/* The mapping a successful mmap or shmat made, and the file behind it; *why is set
  * when replay cannot make it. */
 static void describe_mapping(struct recorder *r, struct task *t,
 			     struct tr_map *m, struct stat *st,
@@ -271,6 +271,11 @@ static void describe_mapping(struct recorder *r, struct task *t,
 {
 	const uint64_t *a = t->fl.call.args;
 
+	if (t->fl.call.nr == SYS_shmat) {
+		m->file = rec_store_segment(r, t, (uint64_t)t->fl.call.result,
+					    m, st, why);
+		return;
+	}
 	*m = (struct tr_map){
 		.start = (uint64_t)t->fl.call.result,
 		.end = (uint64_t)t->fl.call.result +
@@ -293,7 +298,7 @@ static void describe_mapping(struct recorder *r, struct task *t,
 		m->flags |= MAP_ANONYMOUS;
 }
 
-static void after_mmap(struct recorder *r, struct task *t,
+static void after_mapping(struct recorder *r, struct task *t,
 		       const struct tr_map *m, const struct stat *st,
 		       const char *why)
 {
@@ -395,7 +400,8 @@ static void emit_call(struct recorder *r, struct task *t,
 	struct stat st;
 	const char *why = NULL;
 	bool known = fl->denied || tr_call_exit(&fl->call, &out);
-	bool mapped = fl->call.nr == SYS_mmap && fl->call.result >= 0;
+	bool mapped = (fl->call.nr == SYS_mmap || fl->call.nr == SYS_shmat) &&
+		      fl->call.result >= 0;
 
 	if (mapped) {
 		describe_mapping(r, t, &map, &st, &why);
@@ -423,7 +429,7 @@ static void emit_call(struct recorder *r, struct task *t,
 	rec_emit(r, &ev);
 	tr_ranges_release(&out);
 	if (mapped)
-		after_mmap(r, t, &map, &st, why);
+		after_mapping(r, t, &map, &st, why);
 	else if (is_unmodelled(fl, known))
 		note_unmodelled(r, t);
 	after_call(t);

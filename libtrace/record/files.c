@@ -112,6 +112,33 @@ static int open_vma(pid_t tid, const struct tr_vma *v)
 	return -1;
 }
 
+uint32_t rec_store_segment(struct recorder *r, const struct task *t,
+			   uint64_t addr, struct tr_map *m, struct stat *st,
+			   const char **why)
+{
+	TR_AUTOVMAS struct tr_vmas vmas = {0};
+	const struct tr_vma *v = NULL;
+	struct tr_error err;
+	int64_t id;
+
+	*why = "a System V shared memory segment cannot be opened through "
+	       "/proc/PID/map_files (needs CAP_CHECKPOINT_RESTORE)";
+	if (tr_vmas_read(t->tid, &vmas, &err) == 0)
+		v = tr_vmas_find(&vmas, addr);
+	if (!v)
+		return 0;
+	*m = (struct tr_map){.start = v->start, .end = v->end, .prot = v->prot,
+			     .flags = v->flags, .offset = v->offset};
+	TR_AUTOCLOSE int fd = open_vma(t->tid, v);
+	if (fd < 0 || fstat(fd, st) < 0)
+		return 0;
+	id = store(r, fd, v->name, &err);
+	if (id < 0)
+		return 0;
+	*why = NULL;
+	return (uint32_t)id;
+}
+
 int64_t rec_store_vma(void *recorder, pid_t tid, const struct tr_vma *v,
 		      struct tr_error *err)
 {

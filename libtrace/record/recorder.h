@@ -158,6 +158,10 @@ void rec_digests(struct recorder *r, bool wait);
 /* files.c: the store. Ids, or 0 with *why set when it cannot be stored. */
 uint32_t rec_store_fd(struct recorder *r, const struct task *t, int fd,
 		      struct stat *st, const char **why);
+/* The System V segment mapped at addr; fills the mapping, too. */
+uint32_t rec_store_segment(struct recorder *r, const struct task *t,
+			   uint64_t addr, struct tr_map *m, struct stat *st,
+			   const char **why);
 int64_t rec_store_vma(void *recorder, pid_t tid, const struct tr_vma *v,
 		      struct tr_error *err);
 

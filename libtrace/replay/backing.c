@@ -26,46 +26,49 @@ void tr_backing_release(struct tr_backing *b)
 	free(b->f);
 }
 
-static int fill(struct tr_backing *b, uint32_t file, struct tr_error *err)
+/* Give the memory the stored file's size and contents. */
+static int fill(const struct tr_backing *b, uint32_t file, int fd,
+		struct tr_error *err)
 {
 	TR_AUTOFREE char *name = tr_printf("files/%u", file);
 	TR_AUTOCLOSE int from = openat(b->trace_dirfd, name,
 				       O_RDONLY | O_CLOEXEC);
 	struct stat st;
 	off_t done = 0;
-	int fd;
 
 	if (from < 0 || fstat(from, &st) < 0)
 		return tr_fail_errno(err, "%s", name);
-	fd = memfd_create("shared", MFD_CLOEXEC);
-	if (fd < 0 || ftruncate(fd, st.st_size) < 0)
-		goto failed;
+	if (ftruncate(fd, st.st_size) < 0 || lseek(fd, 0, SEEK_SET) < 0)
+		return tr_fail_errno(err, "%s: copying into memory", name);
 	while (done < st.st_size)
 		if (sendfile(fd, from, &done, (size_t)(st.st_size - done)) <= 0)
-			goto failed;
-	return fd;
-failed:
-	tr_fail_errno(err, "%s: copying into memory", name);
-	if (fd >= 0)
-		close(fd);
-	return -1;
+			return tr_fail_errno(err, "%s: copying into memory",
+					     name);
+	return 0;
 }
 
-/* The entry that already has memory for the same file, as stored earlier. */
-static struct tr_backed *same_file(struct tr_backing *b,
-				   const struct tr_backed *e)
+/* The memory of an earlier entry for the same inode, or new memory. */
+static int memory_of(const struct tr_backing *b, const struct tr_backed *e)
 {
 	for (size_t i = 0; i < b->n; i++)
 		if (b->f[i].fd >= 0 && b->f[i].dev == e->dev &&
 		    b->f[i].ino == e->ino)
-			return &b->f[i];
-	return NULL;
+			return dup(b->f[i].fd);
+	return memfd_create("shared", MFD_CLOEXEC);
 }
 
+/*
+ * The first mapping of a store entry fills the memory with it.  For the first
+ * entry of a file that is how it begins.  A later entry of the same inode is
+ * there because the file was written meanwhile: its contents are what the
+ * memory must hold now, whether others still have it mapped (then they are
+ * there already) or the file changed while nobody did, or is another file
+ * that got the inode's number.
+ */
 const char *tr_backing_path(void *backing, uint32_t file, struct tr_error *err)
 {
 	struct tr_backing *b = backing;
-	struct tr_backed *e = NULL, *same;
+	struct tr_backed *e = NULL;
 
 	for (size_t i = 0; i < b->n; i++)
 		if (b->f[i].file == file)
@@ -74,14 +77,16 @@ const char *tr_backing_path(void *backing, uint32_t file, struct tr_error *err)
 		tr_fail(err, TR_ECORRUPT, "file %u is not declared", file);
 		return NULL;
 	}
-	same = same_file(b, e);
-	if (!same) {
-		e->fd = fill(b, file, err);
-		if (e->fd < 0)
+	if (e->fd < 0) {
+		e->fd = memory_of(b, e);
+		if (e->fd < 0) {
+			tr_fail_errno(err, "memory for file %u", file);
 			return NULL;
-		same = e;
+		}
+		if (fill(b, file, e->fd, err) < 0)
+			return NULL;
 	}
 	snprintf(b->path, sizeof b->path, "/proc/%d/fd/%d", (int)getpid(),
-		 same->fd);
+		 e->fd);
 	return b->path;
 }

@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 
 #include "libtrace/replay/replayer.h"
+#include "libtrace/state/maps.h"
 #include "libtrace/tracee/image.h"
 #include "libtrace/tracee/remote.h"
 
@@ -79,6 +80,22 @@ static enum applied replay_brk(struct tr_replay *r, struct rtask *t,
 	return how;
 }
 
+/* shmdt(2) names only the start of the segment. */
+static enum applied replay_shmdt(struct tr_replay *r, struct rtask *t,
+				 uint64_t addr, struct tr_error *err)
+{
+	TR_AUTOVMAS struct tr_vmas vmas = {0};
+	const struct tr_vma *v;
+
+	if (tr_vmas_read(t->tid, &vmas, err) < 0)
+		return TROUBLE;
+	v = tr_vmas_find(&vmas, addr);
+	if (!v)
+		return rep_diverged(r, t, "no mapping at 0x%" PRIx64, addr);
+	return again(r, t, SYS_munmap,
+		     (const uint64_t[6]){v->start, v->end - v->start}, 0, err);
+}
+
 static enum applied replay_mremap(struct tr_replay *r, struct rtask *t,
 				  const uint64_t a[6], struct tr_error *err)
 {
@@ -124,7 +141,10 @@ enum applied rep_apply_mapping(struct tr_replay *r, struct rtask *t,
 		return AGREED;
 	switch (nr) {
 	case SYS_mmap:
+	case SYS_shmat:
 		return replay_mmap(r, t, err);
+	case SYS_shmdt:
+		return replay_shmdt(r, t, a[0], err);
 	case SYS_brk:
 		return replay_brk(r, t, err);
 	case SYS_mremap:

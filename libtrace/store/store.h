@@ -10,6 +10,8 @@
 #ifndef TR_STORE_STORE_H
 #define TR_STORE_STORE_H
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <sys/stat.h>
 
 #include "libtrace/base/error.h"
@@ -39,7 +41,8 @@ const struct tr_store_file *tr_store_add(struct tr_store *s, int fd,
 /*
  * Take one finished digest: returns true and fills id, sha256 (32 bytes) and
  * *changed (the stored file no longer has the size or mtime it was stored
- * with).  With `wait`, blocks until one is ready or all have been taken.
+ * with).  With `wait`, blocks until one is ready or all have been taken.  A
+ * file that cannot be read back gives no digest.
  */
 bool tr_store_take_digest(struct tr_store *s, bool wait, uint32_t *id,
 			  uint8_t *sha256, bool *changed);
@@ -47,8 +50,5 @@ bool tr_store_take_digest(struct tr_store *s, bool wait, uint32_t *id,
 /* The methods tried, best first, can be limited for tests with the fault
  * points store-clone, store-link and store-copy-range. */
 void tr_store_close(struct tr_store *s);
-
-/* SHA-256 of everything fd gives from its start. */
-int tr_sha256_fd(int fd, uint8_t out[32], struct tr_error *err) TR_MUST_CHECK;
 
 #endif

@@ -1,0 +1,223 @@
+/* trace-replay: execute a trace again and say whether it agreed. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/cli/options.h"
+#include "cmd/cli/output.h"
+#include "cmd/cli/status.h"
+#include "cmd/cli/trace_name.h"
+#include "libtrace/trace.h"
+
+enum { IDENTICAL = 0, DIVERGED = 1, TROUBLE = 2 };
+
+static enum cli_format format;
+static bool quiet, no_output;
+
+static const struct cli_option options[] = {
+	{"format", 'f', "FORMAT",
+	 "auto, text or json; auto is text: stdout is the program's",
+	 CLI_FORMAT, &format},
+	{"no-output", 'n', NULL, "leave out what the program writes",
+	 CLI_FLAG, &no_output},
+	{"quiet", 'q', NULL, "print no verdict: the exit status tells",
+	 CLI_FLAG, &quiet},
+	{0},
+};
+
+static const struct cli_tool tool = {
+	.name = "trace-replay",
+	.summary = "Execute a recorded program again, exactly as it ran",
+	.synopsis = "[-nq] [-f FORMAT] [TRACE]",
+	.operands = CLI_OPERAND_TRACE,
+	.max_operands = 1,
+	.trouble = TROUBLE,
+	.options = options,
+};
+
+/* What is known of the replay so far. */
+struct progress {
+	uint64_t last;   /* number of the last event that agreed */
+	uint32_t tasks;
+	bool have_status;
+	int status;      /* wait status of the root task */
+};
+
+static void note_event(struct progress *p, const struct tr_event *ev)
+{
+	if (!ev)
+		return;
+	p->last = ev->number;
+	if (ev->task > p->tasks)
+		p->tasks = ev->task;
+	if (ev->type == TR_EV_EXIT && ev->task == 1) {
+		p->have_status = true;
+		p->status = (int)tr_event_get(ev, TR_F_STATUS);
+	}
+}
+
+static void put_output(const struct tr_replay_step *step)
+{
+	struct tr_json *j;
+
+	if (no_output)
+		return;
+	if (format != CLI_JSON) {
+		FILE *f = step->output == 2 ? stderr : stdout;
+
+		if (f == stderr)
+			cli_flush();
+		fwrite(step->data.data, 1, step->data.len, f);
+		return;
+	}
+	j = tr_json_object();
+	tr_json_set(j, "type", tr_json_string("output"));
+	tr_json_set(j, "event", tr_json_int((int64_t)step->event->number));
+	tr_json_set(j, "task", tr_json_int(step->event->task));
+	tr_json_set(j, "fd", tr_json_int(step->output));
+	tr_json_set(j, "data", tr_json_bytes(step->data.data, step->data.len));
+	cli_json_line(j);
+}
+
+static void set_text(struct tr_json *j, const char *key, const char *s)
+{
+	tr_json_set(j, key, s ? tr_json_bytes(s, strlen(s)) : tr_json_null());
+}
+
+static void divergence_json(const struct tr_divergence *d)
+{
+	struct tr_json *j = tr_json_object();
+
+	tr_json_set(j, "type", tr_json_string("divergence"));
+	tr_json_set(j, "event", tr_json_int((int64_t)d->event));
+	tr_json_set(j, "task", tr_json_int(d->task));
+	set_text(j, "what", d->what);
+	set_text(j, "detail", d->detail);
+	set_text(j, "symbol", d->symbol);
+	set_text(j, "previous", d->previous);
+	cli_json_line(j);
+}
+
+/* Several lines on stderr, indented, under a heading. */
+static void print_block(const char *heading, const char *text)
+{
+	if (!text || !*text)
+		return;
+	fprintf(stderr, "%s\n", heading);
+	while (*text) {
+		int n = (int)strcspn(text, "\n");
+
+		fprintf(stderr, "  %.*s\n", n, text);
+		text += n + (text[n] == '\n');
+	}
+}
+
+static void divergence_text(const struct tr_divergence *d)
+{
+	cli_error("diverged at event %" PRIu64 ", task %" PRIu32 ": %s",
+		  d->event, d->task, d->what);
+	print_block("evidence (recorded, replayed):", d->detail);
+	print_block("at:", d->symbol);
+	print_block("events before:", d->previous);
+}
+
+static void divergence(const struct tr_divergence *d)
+{
+	if (quiet || !d)
+		return;
+	if (format == CLI_JSON)
+		divergence_json(d);
+	else
+		divergence_text(d);
+}
+
+static void verdict_json(const char *result, const struct progress *p,
+			 const char *note)
+{
+	struct tr_json *j = tr_json_object();
+
+	tr_json_set(j, "type", tr_json_string("verdict"));
+	tr_json_set(j, "identical",
+		    tr_json_bool(strcmp(result, "identical") == 0));
+	tr_json_set(j, "result", tr_json_string(result));
+	tr_json_set(j, "events", tr_json_int((int64_t)p->last));
+	tr_json_set(j, "tasks", tr_json_int(p->tasks));
+	if (p->have_status)
+		cli_status_json(j, p->status);
+	if (note)
+		set_text(j, "note", note);
+	cli_json_line(j);
+}
+
+static void verdict(const char *result, const struct progress *p,
+		    const char *note)
+{
+	char how[64] = "";
+
+	if (quiet)
+		return;
+	if (format == CLI_JSON) {
+		verdict_json(result, p, note);
+		return;
+	}
+	if (p->have_status)
+		cli_status_text(p->status, how, sizeof how);
+	cli_error("%s: %" PRIu64 " events, %" PRIu32 " tasks%s%s%s%s", result,
+		  p->last, p->tasks, *how ? ", " : "", how, note ? ": " : "",
+		  note ? note : "");
+}
+
+/* What a finished replay means; `note` says why it is only a part. */
+static int conclude(const struct tr_reader *reader, enum tr_replay_what what,
+		    const struct progress *p, const char *note)
+{
+	if (what == TR_REPLAY_END && !tr_reader_complete(reader)) {
+		what = TR_REPLAY_STOPPED;
+		note = "the recording ends here: the trace is incomplete";
+	}
+	if (what == TR_REPLAY_END) {
+		verdict("identical", p, NULL);
+		return IDENTICAL;
+	}
+	verdict(what == TR_REPLAY_DIVERGED ? "diverged" : "stopped", p, note);
+	return DIVERGED;
+}
+
+static int replay(struct tr_reader *reader, struct tr_replay *r)
+{
+	struct tr_replay_step step = {0};
+	struct progress p = {0};
+	struct tr_error err = {0};
+
+	while (cli_output_ok()) {
+		if (tr_replay_step(r, &step, &err) < 0)
+			return cli_trouble(&err);
+		if (step.what == TR_REPLAY_DIVERGED)
+			divergence(step.divergence);
+		if (step.what != TR_REPLAY_EVENT &&
+		    step.what != TR_REPLAY_OUTPUT)
+			return conclude(reader, step.what, &p, step.note);
+		note_event(&p, step.event);
+		if (step.what == TR_REPLAY_OUTPUT)
+			put_output(&step);
+	}
+	return TROUBLE;
+}
+
+int main(int argc, char **argv)
+{
+	int first = cli_parse(&tool, argc, argv), status;
+	struct tr_error err = {0};
+	char *path = cli_trace_name_pick(argv[first], &err);
+	struct tr_reader *reader = path ? tr_reader_open(path, &err) : NULL;
+	struct tr_replay *r = reader ? tr_replay_new(reader, &err) : NULL;
+
+	status = r ? replay(reader, r) : cli_trouble(&err);
+	if (r)
+		tr_replay_free(r);
+	if (reader)
+		tr_reader_close(reader);
+	free(path);
+	return cli_finish(status);
+}

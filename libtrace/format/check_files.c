@@ -1,0 +1,164 @@
+/*
+ * Checking what is beside the chunks: stored files against the sizes and
+ * digests recorded for them, and names that do not belong in a trace.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "libtrace/base/alloc.h"
+#include "libtrace/base/sha256.h"
+#include "libtrace/format/checker.h"
+#include "libtrace/format/chunk.h"
+
+/* "files/4294967295" */
+#define FILE_NAME_SIZE 24
+
+static void check_content(struct tr_checker *c, const struct tr_check_file *f,
+			  const char *name, int fd)
+{
+	uint8_t sha256[TR_SHA256_SIZE];
+	struct tr_error err;
+	struct stat st;
+
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
+		tr_checker_report(c, TR_ECORRUPT, name, -1, f->event,
+				  "%s: not a regular file", f->path);
+		return;
+	}
+	c->stats->bytes += (uint64_t)st.st_size;
+	/* Files of proc(5) have size 0 and content all the same, and a file
+	 * may grow before it is digested: the digest is what counts. */
+	if (!f->has_digest) {
+		if (f->size && (uint64_t)st.st_size != f->size)
+			tr_checker_report(c, TR_ECORRUPT, name, -1, f->event,
+					  "%s: has %" PRIu64 " bytes instead of"
+					  " %" PRIu64, f->path,
+					  (uint64_t)st.st_size, f->size);
+		return;
+	}
+	if (tr_sha256_fd(fd, sha256, &err) < 0)
+		tr_checker_report(c, TR_ESYS, name, -1, f->event, "%s: %s",
+				  f->path, err.text);
+	else if (memcmp(sha256, f->sha256, sizeof sha256) != 0)
+		tr_checker_report(c, TR_ECORRUPT, name, -1, f->event,
+				  "%s: changed since it was recorded: the "
+				  "SHA-256 differs", f->path);
+}
+
+static void check_file(struct tr_checker *c, uint64_t id,
+		       const struct tr_check_file *f)
+{
+	char name[FILE_NAME_SIZE + 8];
+	TR_AUTOCLOSE int fd = -1;
+
+	snprintf(name, sizeof name, "files/%" PRIu64, id);
+	fd = openat(c->dirfd, name,
+		    O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0 && errno == ENOENT)
+		tr_checker_report(c, TR_ECORRUPT, name, -1, f->event,
+				  "%s: missing", f->path);
+	else if (fd < 0)
+		tr_checker_report(c, TR_ESYS, name, -1, f->event, "%s: %s",
+				  f->path, strerror(errno));
+	else
+		check_content(c, f, name, fd);
+	if (!f->has_digest && c->complete)
+		tr_checker_report(c, TR_ECORRUPT, name, -1, f->event,
+				  "%s: no digest was recorded", f->path);
+}
+
+static int by_id(const void *a, const void *b)
+{
+	const struct tr_table_slot *x = *(struct tr_table_slot *const *)a;
+	const struct tr_table_slot *y = *(struct tr_table_slot *const *)b;
+
+	return (x->key > y->key) - (x->key < y->key);
+}
+
+void tr_check_stored(struct tr_checker *c)
+{
+	TR_AUTOFREE struct tr_table_slot **order =
+		tr_alloc((c->files.n + 1) * sizeof *order);
+	size_t n = 0;
+
+	TR_TABLE_EACH(&c->files, s)
+		order[n++] = s;
+	qsort(order, n, sizeof *order, by_id);
+	for (size_t i = 0; i < n; i++)
+		check_file(c, order[i]->key, order[i]->value);
+	c->stats->files = n;
+}
+
+static bool root_name_ok(const struct tr_checker *c, const char *name)
+{
+	(void)c;
+	return strcmp(name, "manifest.json") == 0 ||
+	       strcmp(name, "index") == 0 || strcmp(name, "chunks") == 0 ||
+	       strcmp(name, "files") == 0;
+}
+
+/* Chunk files are read in sequence, so one after a gap is unread. */
+static bool chunk_name_ok(const struct tr_checker *c, const char *name)
+{
+	uint32_t files = c->nrefs ? c->refs[c->nrefs - 1].file + 1 : 1;
+	char known[TR_CHUNK_NAME];
+	char *end;
+	unsigned long v = strtoul(name, &end, 10);
+
+	if (*end || end == name || v >= TR_MAX_CHUNK_FILES)
+		return false;
+	tr_chunk_name(known, (uint32_t)v);
+	/* The file after the last chunk may have been begun and be empty. */
+	return strcmp(known + strlen("chunks/"), name) == 0 &&
+	       (v < files || (v == files && !c->complete));
+}
+
+static bool file_name_ok(const struct tr_checker *c, const char *name)
+{
+	char *end;
+	unsigned long v = strtoul(name, &end, 10);
+
+	return *name >= '1' && *name <= '9' && !*end &&
+	       tr_table_get(&c->files, v) != NULL;
+}
+
+static void check_dir(struct tr_checker *c, const char *dir,
+		      bool (*ok)(const struct tr_checker *, const char *))
+{
+	int fd = openat(c->dirfd, *dir ? dir : ".",
+			O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+	const struct dirent *e;
+
+	if (!d && errno != ENOENT)
+		tr_checker_report(c, TR_ESYS, dir, -1, 0, "%s",
+				  strerror(errno));
+	if (!d && fd >= 0)
+		close(fd);
+	while (d && (e = readdir(d)) != NULL) {
+		TR_AUTOFREE char *where = tr_printf("%s%s%s", dir,
+						    *dir ? "/" : "",
+						    e->d_name);
+
+		if (strcmp(e->d_name, ".") != 0 &&
+		    strcmp(e->d_name, "..") != 0 && !ok(c, e->d_name))
+			tr_checker_report(c, tr_checker_missing(c), where, -1,
+					  0, "does not belong to the trace");
+	}
+	if (d)
+		closedir(d);
+}
+
+void tr_check_names(struct tr_checker *c)
+{
+	check_dir(c, "", root_name_ok);
+	check_dir(c, "chunks", chunk_name_ok);
+	/* Which files belong is known only when all events were read. */
+	if (c->have_manifest && c->chunks_whole)
+		check_dir(c, "files", file_name_ok);
+}

@@ -1,0 +1,28 @@
+/* What an open trace is, for reader.c and cursor.c only. */
+#ifndef TR_FORMAT_READER_IMPL_H
+#define TR_FORMAT_READER_IMPL_H
+
+#include "libtrace/format/manifest.h"
+#include "libtrace/format/reader.h"
+
+/* The chunks of one stream, in order. */
+struct tr_lane_refs {
+	const struct tr_chunk_ref *const *chunks;
+	size_t n;
+};
+
+struct tr_reader {
+	int dirfd;
+	char *path;
+	struct tr_manifest manifest;
+	struct tr_chunk_ref *refs; /* in file order */
+	size_t nrefs;
+	const struct tr_chunk_ref **sorted; /* by stream, then file order */
+	struct tr_lane_refs *lanes; /* one a stream that has chunks */
+	size_t nlanes;
+	uint64_t lost;
+	bool whole; /* nothing is missing */
+	char *note;
+};
+
+#endif

@@ -1,0 +1,142 @@
+/*
+ * Fuzzing what unpacks archives.  With clang's -fsanitize=fuzzer this is a
+ * libFuzzer target; without, each argument is a file to unpack, so that a
+ * finding can be looked at with a debugger and a corpus be run as a test.
+ *
+ * After each input nothing may be where the archive's traces would be unless
+ * unpacking succeeded, and never anything beside the target.
+ */
+#include <dirent.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "libtrace/base/alloc.h"
+#include "libtrace/base/io.h"
+#include "libtrace/store/archive.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static char scratch[64];
+
+static int remove_one(const char *path, const struct stat *st, int type,
+		      struct FTW *ftw)
+{
+	(void)st;
+	(void)type;
+	return ftw->level > 0 ? remove(path) : 0;
+}
+
+static void empty_scratch(void)
+{
+	nftw(scratch, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static void remove_scratch(void)
+{
+	empty_scratch();
+	rmdir(scratch);
+}
+
+/* In memory where possible: a run makes millions of files. */
+static void make_scratch(void)
+{
+	const char *where = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+
+	snprintf(scratch, sizeof scratch, "%s/fuzz-unpack-XXXXXX", where);
+	if (!mkdtemp(scratch))
+		abort();
+	atexit(remove_scratch);
+}
+
+static int entries(const char *path)
+{
+	DIR *d = opendir(path);
+	int n = -2;
+
+	while (d && readdir(d))
+		n++;
+	if (d)
+		closedir(d);
+	return d ? n : 0;
+}
+
+static void check_scratch(const char *target, int made)
+{
+	/* The target, and nothing beside it. */
+	if (entries(scratch) > 1 || entries(target) != made)
+		abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	TR_AUTOCLOSE int fd = memfd_create("archive", MFD_CLOEXEC);
+	TR_AUTOFREE char *target = NULL;
+	struct tr_pack_stats stats = {0};
+	struct tr_error err = {0};
+	char **names = NULL;
+	int r, made = 0;
+
+	if (!*scratch)
+		make_scratch();
+	target = tr_printf("%s/target", scratch);
+	if (fd < 0 || tr_pwrite_all(fd, data, size, 0) < 0)
+		abort();
+	r = tr_pack_extract(fd, target, 1 << 24, NULL, NULL, &names, &stats,
+			    &err);
+	if (r < 0 && (err.code == TR_OK || !err.text[0]))
+		abort();
+	for (char **n = names; r == 0 && *n; n++, made++)
+		free(*n);
+	free(names);
+	check_scratch(target, made);
+	empty_scratch();
+	return 0;
+}
+
+#ifdef FUZZING_ENGINE
+size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max);
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max,
+			       unsigned seed);
+
+/* The checksum of a ustar header: POSIX.1 pax, "ustar Interchange Format". */
+static void fix_header(uint8_t *h)
+{
+	unsigned sum = 0;
+
+	memset(h + 148, ' ', 8);
+	for (size_t i = 0; i < 512; i++)
+		sum += h[i];
+	snprintf((char *)h + 148, 8, "%06o", sum);
+}
+
+/* Without this nearly every mutation ends at a header's checksum. */
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max,
+			       unsigned seed)
+{
+	size_t n = LLVMFuzzerMutate(data, size, max);
+
+	for (size_t at = 0; seed % 8 && at + 512 <= n; at += 512)
+		if (memcmp(data + at + 257, "ustar", 5) == 0)
+			fix_header(data + at);
+	return n;
+}
+#else
+int main(int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++) {
+		TR_AUTOBUF struct tr_buf b = {0};
+		struct tr_error err;
+
+		if (tr_read_file(AT_FDCWD, argv[i], 1 << 30, &b, &err) < 0) {
+			fprintf(stderr, "fuzz_unpack: %s\n", err.text);
+			return 2;
+		}
+		LLVMFuzzerTestOneInput(b.data, b.len);
+	}
+	return 0;
+}
+#endif
