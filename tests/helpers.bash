@@ -66,3 +66,82 @@ valid_json() {
 as_nobody() {
 	setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
 }
+
+# in_session SECONDS COMMAND...: a session of its own, and a time limit, so
+# that what goes wrong there cannot reach the tests.
+in_session() {
+	timeout -k 5 "$1" setsid -w "${@:2}"
+}
+
+# status_of STATUS: what a shell sees of "3" or of "SIGSEGV".
+status_of() {
+	case $1 in
+	SIG*) echo $((128 + $(kill -l "${1#SIG}"))) ;;
+	*) echo "$1" ;;
+	esac
+}
+
+# words_of STATUS: how the tools say it.
+words_of() {
+	case $1 in
+	SIG*) echo "killed by $1" ;;
+	*) echo "exit status $1" ;;
+	esac
+}
+
+# replays STATUS: replay the trace t into rep.out and rep.err, in an empty
+# directory, and require the verdict, which is taken off rep.err.
+replays() {
+	local got=0 verdict
+	rm -rf run
+	mkdir run
+	(cd run && in_session "${limit:-60}" trace-replay ../t \
+		>../rep.out 2>../rep.err </dev/null) || got=$?
+	verdict=$(tail -n 1 rep.err | tr -d '\0' |
+		grep -o 'trace-replay: identical: .*$') || true
+	if [ $got != 0 ] || [[ $verdict != *", $(words_of "$1")" ]]; then
+		fail "replay of $(trace-dump --header t | jq -c .argv):" \
+			"status $got, expected: $(words_of "$1")" \
+			"$(tail -n 45 rep.err | cut -c 1-300)"
+		return 1
+	fi
+	head -c -$((${#verdict} + 1)) rep.err >rep.err.text
+	mv rep.err.text rep.err
+	[ -z "$(ls -A run)" ] || fail "the replay made files: $(ls -A run)"
+}
+
+# same STATUS COMMAND...: run the command, record it, replay it: both outputs
+# and the status are the same three times (with varies=1 the native run is
+# left out), and the trace is valid.  `from` is its input, `limit` the seconds
+# each may take.  It runs in the empty directory run.
+same() {
+	local want code got=0
+	want=$1 code=$(status_of "$1")
+	shift
+	rm -rf t run
+	if [ -z "${varies:-}" ]; then
+		mkdir run
+		(cd run && in_session "${limit:-60}" "$@" <"${from:-/dev/null}" \
+			>../nat.out 2>../nat.err) || got=$?
+		[ $got = "$code" ] || fail "$*" "natively: status $got" \
+			"$(tail nat.err)"
+		rm -rf run
+	fi
+	mkdir run
+	got=0
+	(cd run && in_session "${limit:-60}" trace-record -o ../t "$@" \
+		<"${from:-/dev/null}" >../rec.out 2>../rec.err) || got=$?
+	[ $got = "$code" ] || fail "$*" "recorded: status $got, not $code" \
+		"$(tail rec.err)"
+	rm -rf run
+	if [ -z "${varies:-}" ]; then
+		cmp nat.out rec.out || fail "$*: recording changed stdout"
+		cmp nat.err rec.err || fail "$*: recording changed stderr" \
+			"$(head rec.err)"
+	fi
+	replays "$want"
+	cmp rec.out rep.out || fail "$*: stdout differs in the replay"
+	cmp rec.err rep.err || fail "$*: stderr differs in the replay" \
+		"$(diff rec.err rep.err | head)"
+	expect 0 trace-verify t
+}

@@ -183,3 +183,10 @@ types() {
 		[ $status = 2 ] || fail "$command >&-: $status"
 	done
 }
+
+@test "file(1) knows the files of a trace" {
+	cd "$BATS_FILE_TMPDIR/a"
+	magic=$SOURCE/formats/magic
+	[[ $(file -b -m "$magic" chunks/000000) == "trace chunks, version 1, "* ]]
+	[[ $(file -b -m "$magic" index) == "trace index" ]]
+}

@@ -108,7 +108,7 @@ one_user() {
 }
 
 ptrace_users() {
-	grep -n -E '(^|[^A-Za-z0-9_])ptrace\(' libtrace/*/*.c cmd/*.c cmd/cli/*.c |
+	grep -n -E '(^|[^A-Za-z0-9_])ptrace\([^0-9]' libtrace/*/*.c cmd/*.c cmd/cli/*.c |
 		grep -v '^libtrace/tracee/'
 	return 0
 }
@@ -173,7 +173,7 @@ synopsis_in_manuals() {
 		"$BUILD/bin/$t" --dump-options |
 			jq -r 'select(.type == "tool") | .synopsis' |
 			synopsis_words >"$scratch/table"
-		mandoc -T ascii "man/$t.1" | col -b |
+		mandoc -T ascii "man/$t.1" | sed "s/.$(printf '\b')//g" |
 			awk '/^SYNOPSIS/ { on = 1; next } /^[A-Z]/ { on = 0 } on' |
 			synopsis_words >"$scratch/manual"
 		diff -u --label "synopsis of $t" --label "man/$t.1" \

@@ -47,11 +47,8 @@ installed() {
 as_root() {
 	if [ "$(id -u)" = 0 ]; then
 		"$@"
-	elif command -v sudo >/dev/null 2>&1; then
-		sudo "$@"
 	else
-		say "setup: not root and no sudo here: as root, run: $*"
-		return 1
+		sudo "$@"
 	fi
 }
 
@@ -71,6 +68,10 @@ install_packages() {
 		installed "$package" || missing="$missing $package"
 	done
 	[ -z "$missing" ] && return 0
+	if [ "$(id -u)" != 0 ] && ! command -v sudo >/dev/null 2>&1; then
+		say "setup: not root and no sudo; as root: apt-get install$missing"
+		return 1
+	fi
 	say "setup: installing$missing"
 	as_root env DEBIAN_FRONTEND=noninteractive apt-get update -q >&2 ||
 		say "setup: apt-get update failed; trying the lists there are"

@@ -7,7 +7,7 @@
 #include "libtrace/base/alloc.h"
 
 struct call {
-	uint64_t count, errors, denied, emulated, unmodelled, duration;
+	uint64_t count, errors, denied, emulated, captured, duration;
 };
 
 struct stream {
@@ -50,8 +50,8 @@ static void add_call(struct state *s, const struct tr_event *ev)
 	case TR_ORIGIN_EMULATED:
 		c->emulated++;
 		break;
-	case TR_ORIGIN_UNMODELLED:
-		c->unmodelled++;
+	case TR_ORIGIN_CAPTURED:
+		c->captured++;
 		break;
 	}
 }
@@ -170,7 +170,7 @@ static struct tr_json *calls_json(const struct state *s)
 		set(j, "errors", c->errors);
 		set(j, "denied", c->denied);
 		set(j, "emulated", c->emulated);
-		set(j, "unmodelled", c->unmodelled);
+		set(j, "captured", c->captured);
 		set(j, "duration", c->duration);
 		tr_json_append(list, j);
 	}
@@ -208,14 +208,14 @@ static void print_counts(const struct state *s)
 static void print_calls(const struct state *s)
 {
 	printf("\n%-20s %10s %8s %8s %8s %12s\n", "syscall", "calls", "errors",
-	       "denied", "unknown", "seconds");
+	       "denied", "captured", "seconds");
 	for (size_t i = 0; i < s->ncalls; i++) {
 		const struct call *c = &s->calls[i];
 
 		if (c->count)
 			printf("%-20s %10" PRIu64 " %8" PRIu64 " %8" PRIu64
 			       " %8" PRIu64 " %12.6f\n", call_name(s, i),
-			       c->count, c->errors, c->denied, c->unmodelled,
+			       c->count, c->errors, c->denied, c->captured,
 			       (double)c->duration / 1e9);
 	}
 }

@@ -107,7 +107,7 @@ enum tr_origin {
 	TR_ORIGIN_KERNEL = 0,
 	TR_ORIGIN_DENIED = 1,     /* the recorder answered with an errno */
 	TR_ORIGIN_EMULATED = 2,   /* the recorder answered in the kernel's place */
-	TR_ORIGIN_UNMODELLED = 3, /* the kernel's effects are not known */
+	TR_ORIGIN_CAPTURED = 3,   /* unknown to the model; changed pages recorded */
 };
 
 enum tr_sig_action {

@@ -25,8 +25,8 @@ static const char *origin_name(uint64_t origin)
 		return "denied";
 	case TR_ORIGIN_EMULATED:
 		return "emulated";
-	case TR_ORIGIN_UNMODELLED:
-		return "unmodelled";
+	case TR_ORIGIN_CAPTURED:
+		return "captured";
 	default:
 		return NULL;
 	}

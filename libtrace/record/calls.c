@@ -1,6 +1,7 @@
 /* System calls: what is recorded at their entry and at their exit. */
 #include <errno.h>
 #include <linux/kcmp.h>
+#include <linux/seccomp.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -45,6 +46,7 @@ void rec_call_release(struct task *t)
 	for (size_t i = 0; i < t->fl.narg; i++)
 		free((void *)(uintptr_t)t->fl.arg[i].bytes.data);
 	free(t->fl.arg);
+	tr_pages_free(t->fl.pages);
 	t->fl = (struct inflight){0};
 	t->in_call = false;
 }
@@ -200,10 +202,20 @@ static void deny(struct task *t)
 	regs.orig_rax = (uint64_t)-1;
 	if (tr_tracee_set_regs(t->tid, &regs) < 0)
 		return;
+	t->fl.skipped = true;
 	rec_enter_kernel(t, TR_RESUME_SYSCALL);
 }
 
-static void begin(struct task *t, const struct tr_regs *regs)
+void rec_call_filtered(struct task *t)
+{
+	if (t->fl.denied)
+		deny(t);
+	else
+		rec_resume(t, TR_RESUME_SYSCALL, 0);
+}
+
+static void begin(struct recorder *r, struct task *t,
+		  const struct tr_regs *regs)
 {
 	struct inflight *fl = &t->fl;
 	struct tr_ranges in = {0};
@@ -227,6 +239,8 @@ static void begin(struct task *t, const struct tr_regs *regs)
 		fl->output = output_of(t, fl->call.args[fd]);
 	fl->denied = denial(t);
 	t->in_call = true;
+	if (!fl->denied)
+		rec_capture_begin(r, t);
 }
 
 void rec_call_enter(struct recorder *r, struct task *t)
@@ -243,9 +257,10 @@ void rec_call_enter(struct recorder *r, struct task *t)
 		return;
 	}
 	rec_call_release(t);
-	begin(t, &regs);
+	begin(r, t, &regs);
 	rec_release_held(r, t);
-	if (t->fl.denied) {
+	/* A filter of the program's own has its say first. */
+	if (t->fl.denied && !t->filtered) {
 		deny(t);
 		return;
 	}
@@ -263,66 +278,16 @@ void rec_call_enter(struct recorder *r, struct task *t)
 	rec_enter_kernel(t, TR_RESUME_SYSCALL);
 }
 
-/* The mapping a successful mmap or shmat made, and the file behind it; *why is set
- * when replay cannot make it. */
-static void describe_mapping(struct recorder *r, struct task *t,
-			     struct tr_map *m, struct stat *st,
-			     const char **why)
+/* A filter may have been installed for all threads of the process. */
+static void now_filtered(struct recorder *r, const struct task *t)
 {
-	const uint64_t *a = t->fl.call.args;
-
-	if (t->fl.call.nr == SYS_shmat) {
-		m->file = rec_store_segment(r, t, (uint64_t)t->fl.call.result,
-					    m, st, why);
-		return;
-	}
-	*m = (struct tr_map){
-		.start = (uint64_t)t->fl.call.result,
-		.end = (uint64_t)t->fl.call.result +
-		       ((a[1] + 0xfff) & ~(uint64_t)0xfff),
-		.prot = (uint32_t)a[2],
-		.flags = (uint32_t)a[3] &
-			 (MAP_SHARED | MAP_PRIVATE | MAP_ANONYMOUS |
-			  MAP_GROWSDOWN),
-	};
-	*why = NULL;
-	/* MAP_SHARED_VALIDATE is both bits. */
-	if ((m->flags & (MAP_SHARED | MAP_PRIVATE)) ==
-	    (MAP_SHARED | MAP_PRIVATE))
-		m->flags &= ~(uint32_t)MAP_PRIVATE;
-	if (m->flags & MAP_ANONYMOUS)
-		return;
-	m->file = rec_store_fd(r, t, (int)a[4], st, why);
-	m->offset = m->file ? a[5] : 0;
-	if (!m->file)
-		m->flags |= MAP_ANONYMOUS;
-}
-
-static void after_mapping(struct recorder *r, struct task *t,
-		       const struct tr_map *m, const struct stat *st,
-		       const char *why)
-{
-	bool writable = m->prot & PROT_WRITE;
-	struct tr_error err;
-
-	if (why) {
-		rec_stop_replay(r, t, TR_NOTE_UNMODELLED, "%s", why);
-		return;
-	}
-	if (m->flags & MAP_SHARED) {
-		if (writable)
-			t->as->shared = true;
-		if (m->file)
-			rec_map_shared(r, t, st, writable);
-	}
-	tr_patches_drop(&t->as->patches, m->start, m->end);
-	if (r->tsc_patched &&
-	    tr_patch_mapping(t->tid, m, &r->sites, &t->as->patches, &err) < 0)
-		rec_stop_replay(r, t, TR_NOTE_UNMODELLED, "%s", err.text);
+	for (struct task *o = r->tasks; o; o = o->next)
+		if (o->pid == t->pid)
+			o->filtered = true;
 }
 
 /* What the recorder itself must know of calls that succeeded. */
-static void after_call(struct task *t)
+static void after_call(struct recorder *r, struct task *t)
 {
 	const struct tr_call *c = &t->fl.call;
 
@@ -342,37 +307,15 @@ static void after_call(struct task *t)
 	case SYS_sched_yield:
 		t->yields = true;
 		break;
+	case SYS_seccomp:
+		if (c->result == 0 && c->args[0] == SECCOMP_SET_MODE_FILTER)
+			now_filtered(r, t);
+		break;
+	case SYS_prctl:
+		if (c->result == 0 && (int)c->args[0] == PR_SET_SECCOMP)
+			now_filtered(r, t);
+		break;
 	}
-}
-
-/* A call that failed wrote nothing worth the name: the model's ignorance
- * matters only when it succeeded. */
-static bool is_unmodelled(const struct inflight *fl, bool known)
-{
-	if (fl->call.result < 0 || fl->denied)
-		return false;
-	return !known || !fl->sys || fl->sys->class == TR_SYS_UNMODELLED;
-}
-
-static void note_unmodelled(struct recorder *r, struct task *t)
-{
-	const struct inflight *fl = &t->fl;
-	uint64_t nr = fl->call.nr;
-
-	if (!fl->sys)
-		rec_stop_replay(r, t, TR_NOTE_UNMODELLED,
-				"unknown system call %llu",
-				(unsigned long long)nr);
-	else if (nr == SYS_ioctl)
-		rec_stop_replay(r, t, TR_NOTE_UNMODELLED,
-				"ioctl 0x%llx is not modelled",
-				(unsigned long long)fl->call.args[1]);
-	else
-		rec_stop_replay(r, t, TR_NOTE_UNMODELLED,
-				"%s(0x%llx, 0x%llx, ...) is not modelled",
-				fl->sys->name,
-				(unsigned long long)fl->call.args[0],
-				(unsigned long long)fl->call.args[1]);
 }
 
 /* Registers after the exit that do not follow from those at the entry. */
@@ -388,6 +331,20 @@ static void set_regs_after(struct tr_event *ev, const struct inflight *fl,
 	tr_event_mark(ev, TR_F_REGS_AFTER);
 }
 
+/* An unknown call that changed the mappings: replay could not. */
+static void note_layout(struct recorder *r, struct task *t)
+{
+	const struct inflight *fl = &t->fl;
+
+	rec_stop_replay(r, t, TR_NOTE_UNMODELLED,
+			"%s(0x%llx, 0x%llx, ...), call %llu, is not modelled "
+			"and changed the address space",
+			fl->sys ? fl->sys->name : "unknown system call",
+			(unsigned long long)fl->call.args[0],
+			(unsigned long long)fl->call.args[1],
+			(unsigned long long)fl->call.nr);
+}
+
 static void emit_call(struct recorder *r, struct task *t,
 		      const struct tr_regs *regs)
 {
@@ -399,12 +356,13 @@ static void emit_call(struct recorder *r, struct task *t,
 	struct tr_map map;
 	struct stat st;
 	const char *why = NULL;
-	bool known = fl->denied || tr_call_exit(&fl->call, &out);
 	bool mapped = (fl->call.nr == SYS_mmap || fl->call.nr == SYS_shmat) &&
 		      fl->call.result >= 0;
 
+	if (!fl->denied)
+		rec_call_effects(r, t, &out);
 	if (mapped) {
-		describe_mapping(r, t, &map, &st, &why);
+		rec_describe_mapping(r, t, &map, &st, &why);
 		ev.map = &map;
 		ev.nmap = 1;
 		tr_event_mark(&ev, TR_F_MAP);
@@ -417,8 +375,8 @@ static void emit_call(struct recorder *r, struct task *t,
 		tr_event_set(&ev, TR_F_ENTERED, 1);
 	if (fl->denied)
 		tr_event_set(&ev, TR_F_ORIGIN, TR_ORIGIN_DENIED);
-	else if (is_unmodelled(fl, known))
-		tr_event_set(&ev, TR_F_ORIGIN, TR_ORIGIN_UNMODELLED);
+	else if (fl->unknown)
+		tr_event_set(&ev, TR_F_ORIGIN, TR_ORIGIN_CAPTURED);
 	set_regs_after(&ev, fl, regs);
 	if (fl->call.nr == SYS_rt_sigreturn &&
 	    tr_tracee_get_xstate(t->tid, xstate, &xlen) == 0) {
@@ -429,10 +387,10 @@ static void emit_call(struct recorder *r, struct task *t,
 	rec_emit(r, &ev);
 	tr_ranges_release(&out);
 	if (mapped)
-		after_mapping(r, t, &map, &st, why);
-	else if (is_unmodelled(fl, known))
-		note_unmodelled(r, t);
-	after_call(t);
+		rec_after_mapping(r, t, &map, &st, why);
+	if (fl->layout_changed)
+		note_layout(r, t);
+	after_call(r, t);
 }
 
 /*
@@ -443,6 +401,8 @@ static void emit_call(struct recorder *r, struct task *t,
  */
 static bool mark_boundary(struct task *t, struct tr_regs *regs)
 {
+	if (!t->fl.skipped)
+		t->fl.denied = 0;
 	if (t->fl.args_changed)
 		regs->rdi = t->fl.entry.rdi;
 	else if (t->fl.denied)

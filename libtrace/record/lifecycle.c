@@ -91,6 +91,7 @@ static void inherit(struct recorder *r, struct task *t, struct task *child,
 		    uint64_t flags)
 {
 	child->parent = t->id;
+	child->filtered = t->filtered;
 	child->untraced = t->fl.args_changed;
 	child->cpu = t->cpu;
 	if (flags & CLONE_CHILD_CLEARTID)
@@ -272,6 +273,8 @@ void rec_task_died(struct recorder *r, struct task *t, int status)
 	if (t->tid == r->root) {
 		r->root_status = status;
 		r->root_done = true;
+		if (r->options->first_ended)
+			r->options->first_ended(r->options->arg, status);
 	}
 	unlink_task(r, t);
 	rec_call_release(t);

@@ -12,6 +12,14 @@ struct tr_record_options {
 	const char *const *argv;    /* program and arguments, NULL-terminated */
 	const char *const *labels;  /* "key=value", NULL-terminated, or NULL */
 	const char *tool;           /* name and version for the manifest */
+	const char *audit;          /* compare every call's effects with the
+				       model; file for JSON Lines, or NULL */
+	bool chaos;                 /* schedule threads at random */
+	uint64_t seed;              /* of chaos */
+	/* Called when the first process has ended and others may go on; or
+	 * NULL. */
+	void (*first_ended)(void *arg, int status);
+	void *arg;
 };
 
 struct tr_record_result {

@@ -20,6 +20,8 @@
 
 void rec_resume(struct task *t, int how, int sig)
 {
+	if (how == TR_RESUME_CONT && t->filtered)
+		how = TR_RESUME_SYSCALL;
 	/* ESRCH: SIGKILL took it; its death is reported like any other. */
 	if (tr_tracee_resume(t->tid, (enum tr_resume)how, sig) < 0)
 		return;
@@ -62,7 +64,10 @@ void rec_dispatch(struct recorder *r, struct task *t, int status)
 		return;
 	}
 	if (tr_stopped_by_syscall(status)) {
-		rec_call_exit(r, t);
+		if (t->new_image || (t->in_call && !t->fl.interrupted))
+			rec_call_exit(r, t);
+		else
+			rec_call_enter(r, t);
 		return;
 	}
 	switch (tr_stop_event(status)) {
@@ -70,7 +75,10 @@ void rec_dispatch(struct recorder *r, struct task *t, int status)
 		rec_signal_stop(r, t, WSTOPSIG(status));
 		break;
 	case PTRACE_EVENT_SECCOMP:
-		rec_call_enter(r, t);
+		if (t->filtered && t->in_call && !t->fl.interrupted)
+			rec_call_filtered(t);
+		else
+			rec_call_enter(r, t);
 		break;
 	case PTRACE_EVENT_FORK:
 	case PTRACE_EVENT_VFORK:
@@ -193,6 +201,19 @@ static void list_cpus(struct recorder *r)
 			r->cpus[r->ncpus++] = i;
 }
 
+/* What the options ask for beyond the trace itself. */
+static int set_options(struct recorder *r, struct tr_error *err)
+{
+	const struct tr_record_options *o = r->options;
+
+	if (o->chaos) /* splitmix64 spreads small seeds; 0 is no state */
+		r->random = (o->seed + 1) * UINT64_C(0x9e3779b97f4a7c15) | 1;
+	if (!o->audit)
+		return 0;
+	r->audit = fopen(o->audit, "we");
+	return r->audit ? 0 : tr_fail_errno(err, "%s", o->audit);
+}
+
 static int start(struct recorder *r, const char *path, struct tr_error *err)
 {
 	struct tr_spawn s = {.path = path, .argv = r->options->argv,
@@ -236,13 +257,17 @@ int tr_record(const struct tr_record_options *o, struct tr_record_result *res,
 	if (opened < 0)
 		return -1;
 	list_cpus(&r);
-	if (start(&r, path, err) < 0) {
+	if (set_options(&r, err) < 0 || start(&r, path, err) < 0) {
+		if (r.audit)
+			fclose(r.audit);
 		rec_session_discard(&r);
 		return -1;
 	}
 	catch_signals(old);
 	run(&r);
 	closed = rec_session_close(&r, err);
+	if (r.audit && fclose(r.audit) != 0)
+		closed = tr_fail_errno(err, "%s", o->audit);
 	restore_signals(old);
 	*res = (struct tr_record_result){
 		.status = r.root_status,

@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 #include "libtrace/base/buf.h"
@@ -21,6 +22,7 @@
 #include "libtrace/record/record.h"
 #include "libtrace/state/maps.h"
 #include "libtrace/store/store.h"
+#include "libtrace/tracee/pages.h"
 #include "libtrace/tracee/patch.h"
 
 /* Address spaces that share memory. */
@@ -62,10 +64,14 @@ struct inflight {
 	struct tr_arg *arg; /* memory it read; owned with its bytes */
 	size_t narg, arg_cap;
 	int denied;         /* errno the recorder answers with, or 0 */
+	bool skipped;       /* and the kernel has been made to skip the call */
 	int output;         /* 1 stdout, 2 stderr of the recording */
 	bool recorded;      /* an enter or clone event was written */
 	bool interrupted;   /* stopped with a restart code, may go on */
 	bool args_changed;  /* registers to put back at the exit */
+	bool unknown;       /* the model does not know what it writes */
+	bool layout_changed; /* unknown, and mappings changed */
+	struct tr_pages *pages; /* memory before it, or NULL */
 };
 
 struct task {
@@ -74,6 +80,7 @@ struct task {
 	int cpu;
 	struct aspace *as;
 	bool started;      /* its first event was written */
+	bool filtered;     /* has a seccomp filter of its own */
 	bool untraced;     /* made with CLONE_UNTRACED, which was taken out */
 	bool in_call;
 	bool new_image;    /* execve has replaced the address space */
@@ -117,6 +124,8 @@ struct recorder {
 	struct tr_manifest manifest;
 	struct tr_site_cache sites;
 	bool tsc_patched;
+	uint64_t random; /* state of chaos scheduling; 0: none */
+	FILE *audit; /* where disagreements with the model go, or NULL */
 
 	uint64_t start_ns, number;
 	uint32_t next_task, next_stream;
@@ -168,9 +177,24 @@ int64_t rec_store_vma(void *recorder, pid_t tid, const struct tr_vma *v,
 /* calls.c: system calls. */
 void rec_call_enter(struct recorder *r, struct task *t);
 void rec_call_exit(struct recorder *r, struct task *t);
+/* The filter's stop, for tasks whose entry was seen before it. */
+void rec_call_filtered(struct task *t);
 void rec_call_record_entry(struct recorder *r, struct task *t);
 void rec_call_finish_interrupted(struct recorder *r, struct task *t);
 void rec_call_release(struct task *t);
+
+/* mapping.c: calls that map. */
+/* The mapping a successful call made and the status of the file behind it;
+ * *why is set when replay cannot make it. */
+void rec_describe_mapping(struct recorder *r, struct task *t, struct tr_map *m,
+			  struct stat *st, const char **why);
+void rec_after_mapping(struct recorder *r, struct task *t,
+		       const struct tr_map *m, const struct stat *st,
+		       const char *why);
+
+/* capture.c: what calls write. */
+void rec_capture_begin(struct recorder *r, struct task *t);
+void rec_call_effects(struct recorder *r, struct task *t, struct tr_ranges *out);
 
 /* signals.c: signal-delivery stops and trapped instructions. */
 void rec_signal_stop(struct recorder *r, struct task *t, int sig);
@@ -223,7 +247,9 @@ bool rec_sched_poll(struct recorder *r);
 
 /* recorder.c */
 void rec_dispatch(struct recorder *r, struct task *t, int status);
-/* Resume; a task that SIGKILL took meanwhile reports its death by itself. */
+/* Resume.  A task with a filter of its own stops at every entry: calls that
+ * its filter answers never reach ours.  One that SIGKILL took
+ * meanwhile reports its death by itself. */
 void rec_resume(struct task *t, int how, int sig);
 
 #endif

@@ -6,7 +6,7 @@
  * A task keeps its turn while it is in a system call that returns soon.  One
  * that stays there longer is taken to be blocked: its entry is recorded and
  * the next task runs.  A turn also ends at sched_yield(2) and, after a time
- * slice, at any system call's exit.
+ * slice, at any system call's exit; with chaos it ends at random.
  */
 #include <stdio.h>
 #include <string.h>
@@ -79,36 +79,58 @@ static void give_turn(struct domain *d, struct task *t)
 	rec_resume(t, t->run_how, t->run_sig);
 }
 
-static void next_turn(struct domain *d)
+/* A number below n, or 0 without chaos (xorshift64). */
+static uint64_t random_below(struct recorder *r, uint64_t n)
+{
+	if (!r->random)
+		return 0;
+	r->random ^= r->random << 13;
+	r->random ^= r->random >> 7;
+	r->random ^= r->random << 17;
+	return r->random % n;
+}
+
+static void next_turn(struct recorder *r, struct domain *d)
 {
 	struct task *t = d->first;
+	uint64_t n = 0;
 
 	d->current = NULL;
 	if (!t)
 		return;
+	for (; t; t = t->run_next)
+		n++;
+	t = d->first;
+	for (n = random_below(r, n); n > 0; n--)
+		t = t->run_next;
 	dequeue(d, t);
 	give_turn(d, t);
 }
 
-static bool turn_is_over(const struct domain *d, const struct task *t)
+/* With chaos a turn ends at one call in four. */
+static bool turn_is_over(struct recorder *r, const struct domain *d,
+			 const struct task *t)
 {
-	return d->first && (t->yields || tr_now_ns() - d->slice > SLICE_NS);
+	if (!d->first)
+		return false;
+	if (r->random && random_below(r, 4) == 0)
+		return true;
+	return t->yields || tr_now_ns() - d->slice > SLICE_NS;
 }
 
 void rec_run(struct recorder *r, struct task *t, int how, int sig)
 {
 	struct domain *d = t->as->domain;
 
-	(void)r;
 	t->run_how = how;
 	t->run_sig = sig;
-	if (!d->current || (d->current == t && !turn_is_over(d, t))) {
+	if (!d->current || (d->current == t && !turn_is_over(r, d, t))) {
 		give_turn(d, t);
 		return;
 	}
 	append(d, t);
 	if (d->current == t)
-		next_turn(d);
+		next_turn(r, d);
 }
 
 void rec_enter_kernel(struct task *t, int how)
@@ -126,10 +148,9 @@ void rec_rest(struct recorder *r, struct task *t)
 {
 	struct domain *d = t->as->domain;
 
-	(void)r;
 	dequeue(d, t);
 	if (d->current == t)
-		next_turn(d);
+		next_turn(r, d);
 }
 
 void rec_domain_leave(struct recorder *r, struct task *t)
@@ -207,7 +228,7 @@ bool rec_sched_poll(struct recorder *r)
 		}
 		if (!t->exiting)
 			rec_call_record_entry(r, t);
-		next_turn(d);
+		next_turn(r, d);
 	}
 	return waiting;
 }

@@ -234,6 +234,8 @@ int tr_listing_init(struct tr_listing *l, const char *const *dirs, size_t n,
 		    struct tr_error *err)
 {
 	*l = (struct tr_listing){0};
+	if (n == 0)
+		return tr_fail(err, TR_EINVAL, "no trace to pack");
 	l->traces = tr_alloc(n * sizeof *l->traces);
 	for (size_t i = 0; i < n; i++) {
 		if (add_trace(l, dirs[i], err) < 0) {

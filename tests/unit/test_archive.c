@@ -289,6 +289,7 @@ static void no_traces(void)
 	const char *const file[] = {"plain/manifest.json"};
 	const char *const empty[] = {"empty"};
 
+	CHECK(pack_to("x.tar", NULL, 0) < 0 && err.code == TR_EINVAL);
 	CHECK(mkdir("empty", 0700) == 0);
 	CHECK(pack_to("x.tar", missing, 2) < 0 && err.code == TR_ESYS);
 	CHECK(strstr(err.text, "no-such-directory") != NULL);
@@ -320,6 +321,27 @@ static void all_or_nothing(void)
 	CHECK(mkdir("half", 0700) == 0 && mkdir("half/plain-3", 0700) == 0);
 	CHECK(unpack("several.tar", "half") < 0 && err.code == TR_EEXIST);
 	CHECK(entries("half") == 1);
+}
+
+static void make_in_the_way(void *arg, const struct tr_pack_progress *p)
+{
+	(void)arg;
+	if (strcmp(p->member, "plain-3/files/5") != 0)
+		return;
+	mkdir("race/plain-3", 0700);
+	sample_file("race/plain-3/mine", "", 0);
+}
+
+/* The same when it appears while unpacking, after the first look. */
+static void in_the_way_late(void)
+{
+	TR_AUTOCLOSE int fd = open("several.tar", O_RDONLY);
+	char **names = NULL;
+
+	CHECK(tr_pack_extract(fd, "race", 0, make_in_the_way, NULL, &names,
+			      &stats, &err) < 0);
+	CHECK(err.code == TR_EEXIST);
+	CHECK(entries("race") == 1 && entries("race/plain-3") == 1);
 }
 
 static void hostile_names(void)
@@ -612,6 +634,7 @@ int main(int argc, char **argv)
 	RUN(links_are_not_followed);
 	RUN(not_overwritten);
 	RUN(all_or_nothing);
+	RUN(in_the_way_late);
 	RUN(hostile_names);
 	RUN(hostile_types);
 	RUN(hostile_links);

@@ -709,6 +709,85 @@ static void test_missing_file(void)
 	tr_reader_close(r);
 }
 
+/* A chunk of a later version is refused, not taken for damage. */
+static void test_future_chunk(void)
+{
+	char path[128];
+	struct tr_error err;
+	struct image m;
+	struct outcome o;
+
+	REQUIRE(make_small(path) == 0);
+	load_image(&m, path, "chunks/000000");
+	m.bytes.data[6] = 1; /* an incompatible feature bit */
+	tr_put_le64(m.bytes.data + 56, XXH3_64bits(m.bytes.data, 56));
+	store_image(&m, m.bytes.len);
+	o = read_damaged(path);
+	CHECK(o.opened && o.error && o.code == TR_EFEATURE);
+	forget(path, "index");
+	CHECK(tr_reader_open(path, &err) == NULL && err.code == TR_EFEATURE);
+	tr_buf_release(&m.bytes);
+}
+
+/* The file shrinks while it is being read. */
+static void test_shrinking_file(void)
+{
+	char path[128], name[200];
+	struct tr_error err;
+	const struct tr_event *ev;
+	struct tr_reader *r;
+	struct tr_cursor *c;
+	int result;
+
+	REQUIRE(make_small(path) == 0);
+	r = tr_reader_open(path, &err);
+	REQUIRE(r != NULL);
+	c = tr_cursor_all(r);
+	CHECK(tr_cursor_next(c, &ev, &err) == 1);
+	snprintf(name, sizeof name, "%s/chunks/000000", path);
+	CHECK(truncate(name, 700) == 0);
+	while ((result = tr_cursor_next(c, &ev, &err)) > 0)
+		continue;
+	CHECK(result < 0 && err.code == TR_ECORRUPT);
+	CHECK(strstr(err.text, "cut off") != NULL);
+	CHECK(tr_cursor_next(c, &ev, &err) == 0);
+	tr_cursor_free(c);
+	tr_reader_close(r);
+}
+
+/* Even when two streams wrongly share a number, parts stay with theirs. */
+static void test_parts_together(void)
+{
+	char path[128];
+	TR_AUTOCLOSE int dirfd = new_dir("a", path, sizeof path);
+	struct tr_error err;
+	struct tr_writer *w = tr_writer_open(dirfd, &err);
+	struct tr_event ev = {.type = TR_EV_SYSCALL, .number = 5};
+	const struct tr_event *got;
+	struct tr_reader *r;
+	struct tr_cursor *c;
+	uint32_t last = 0;
+
+	REQUIRE(w && write_manifest(dirfd, true) == 0);
+	for (uint32_t i = 0; i < 8; i++) {
+		ev.stream = i % 2;
+		ev.type = i < 2 ? TR_EV_SYSCALL : TR_EV_MORE;
+		REQUIRE(tr_writer_put(w, &ev, &err) == 0);
+	}
+	REQUIRE(tr_writer_close(w, NULL, &err) == 0);
+	r = tr_reader_open(path, &err);
+	REQUIRE(r != NULL);
+	c = tr_cursor_all(r);
+	for (int i = 0; i < 8; i++) {
+		REQUIRE(tr_cursor_next(c, &got, &err) == 1);
+		CHECK((got->type == TR_EV_SYSCALL) == (i % 4 == 0));
+		CHECK(i % 4 == 0 || got->stream == last);
+		last = got->stream;
+	}
+	tr_cursor_free(c);
+	tr_reader_close(r);
+}
+
 /* What is no regular file is not waited for and not followed. */
 static void test_hostile_files(void)
 {
@@ -1487,6 +1566,9 @@ int main(void)
 	RUN(test_resync);
 	RUN(test_missing_file);
 	RUN(test_hostile_files);
+	RUN(test_future_chunk);
+	RUN(test_shrinking_file);
+	RUN(test_parts_together);
 	RUN(test_every_type);
 	RUN(test_scalar_limits);
 	RUN(test_bytes_limits);

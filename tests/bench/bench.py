@@ -1,0 +1,588 @@
+"""Measure record and replay against native runs.  README.md explains it.
+
+Prints a table; writes one JSON object a row to $BUILD/bench.json, after one
+that describes the machine.  Exit status 0 when every row that could run here
+was measured, 1 when one failed, 2 when there is trouble.
+"""
+
+import json
+import os
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+BUILD = os.environ["BUILD"]
+TOOLS = os.path.join(BUILD, "bin")
+SOURCE = os.path.dirname(os.path.abspath(__file__))
+RUNS = int(os.environ.get("BENCH_RUNS", "5"))
+ONLY = [n for n in os.environ.get("BENCH_ONLY", "").split(",") if n]
+LIMIT = 600  # seconds after which a run is given up
+CALLS = 100000
+PRIMITIVES = ["native_syscall", "sysemu_stop", "syscall_pair", "single_step",
+              "getregs", "setregs", "read_memory", "fork_exec_exit"]
+
+
+class Skip(Exception):
+    """The row cannot be measured here."""
+
+
+class Failed(Exception):
+    """The row should have worked and did not."""
+
+
+def tool(name):
+    return os.path.join(TOOLS, "trace-" + name)
+
+
+# --- one run -----------------------------------------------------------------
+
+class Run:
+    def __init__(self, status, wall, cpu):
+        self.status, self.wall, self.cpu = status, wall, cpu
+
+
+def expire(_signal, _frame):
+    raise TimeoutError
+
+
+def run(argv, errors=os.devnull, limit=LIMIT):
+    """Run to the end in the current directory; wall and CPU seconds."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    err = os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    actions = [(os.POSIX_SPAWN_DUP2, nothing, 0),
+               (os.POSIX_SPAWN_DUP2, nothing, 1),
+               (os.POSIX_SPAWN_DUP2, err, 2)]
+    signal.alarm(limit)
+    begun = time.monotonic()
+    pid = os.posix_spawnp(argv[0], argv, os.environ, file_actions=actions,
+                          setpgroup=0)
+    try:
+        _, status, used = os.wait4(pid, 0)
+        wall = time.monotonic() - begun
+    except BaseException:
+        # The group was made for this run; what it traces dies with it.
+        os.killpg(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        raise
+    finally:
+        signal.alarm(0)
+        os.close(nothing)
+        os.close(err)
+    return Run(os.waitstatus_to_exitcode(status), wall,
+               used.ru_utime + used.ru_stime)
+
+
+def text_of(path):
+    with open(path, errors="replace") as f:
+        return f.read().strip()
+
+
+# --- traces ------------------------------------------------------------------
+
+def size_of(path):
+    if os.path.isfile(path):
+        return os.path.getsize(path)
+    return sum(os.path.getsize(os.path.join(where, name))
+               for where, _, names in os.walk(path) for name in names)
+
+
+def sizes(trace):
+    events = sum(size_of(os.path.join(trace, part))
+                 for part in ("chunks", "index", "manifest.json")
+                 if os.path.exists(os.path.join(trace, part)))
+    return events, size_of(os.path.join(trace, "files"))
+
+
+def manifest(trace):
+    with open(os.path.join(trace, "manifest.json")) as f:
+        return json.load(f)
+
+
+def check_recording(result, trace, errors):
+    if not os.path.exists(os.path.join(trace, "manifest.json")):
+        raise Failed("record: " + text_of(errors))
+    if result.status != 0:
+        raise Failed(f"record: exit status {result.status}: "
+                     + text_of(errors)[-200:])
+    m = manifest(trace)
+    if not m["complete"]:
+        raise Failed("record: the trace is incomplete")
+    return m
+
+
+# --- one row -----------------------------------------------------------------
+
+def median(runs, what):
+    return statistics.median(getattr(r, what) for r in runs)
+
+
+def figures(runs):
+    return {"wall": round(median(runs, "wall"), 6),
+            "wall_min": round(min(r.wall for r in runs), 6),
+            "cpu": round(median(runs, "cpu"), 6)}
+
+
+class Bench:
+    def __init__(self, place, out):
+        self.place, self.out = place, out
+        self.kept = {}     # "bytes", "events": (amount, row, trace)
+        self.costs = None
+        self.failed = False
+
+    def emit(self, row):
+        self.out.write(json.dumps(row) + "\n")
+        self.out.flush()
+
+    def keep(self, name, trace, m):
+        """Keep the largest traces for the rows about the other tools."""
+        amounts = {"bytes": size_of(os.path.join(trace, "chunks")),
+                   "events": m["events"]}
+        for what, amount in amounts.items():
+            if what in self.kept and self.kept[what][0] >= amount:
+                continue
+            to = os.path.join(self.place, "kept-" + what)
+            shutil.rmtree(to, ignore_errors=True)
+            shutil.copytree(trace, to)
+            self.kept[what] = (amount, name, to)
+
+    def measure(self, name, argv, where, before=None):
+        """Interleave native, record and replay, so that a change of the
+        machine's speed meets all three."""
+        trace = os.path.join(where, "trace")
+        errors = os.path.join(self.place, "errors")
+        native, record, replay = [], [], []
+        replayed, m = "", {}
+        os.chdir(where)
+        for _ in range(RUNS):
+            if before:
+                before()
+            native.append(run(argv, errors))
+            if native[-1].status != 0:
+                raise Failed("native: " + text_of(errors)[-200:])
+            if before:
+                before()
+            shutil.rmtree(trace, ignore_errors=True)
+            record.append(run([tool("record"), "-o", trace, *argv], errors))
+            m = check_recording(record[-1], trace, errors)
+            if not replayed:
+                replay.append(run([tool("replay"), trace], errors))
+                if replay[-1].status != 0:
+                    replayed = (text_of(errors).splitlines() or ["failed"])[0]
+        self.keep(name, trace, m)
+        self.report(name, native, record, replay, replayed, sizes(trace), m)
+        shutil.rmtree(trace, ignore_errors=True)
+
+    def report(self, name, native, record, replay, replayed, size, m):
+        row = {"type": "bench", "name": name, "runs": RUNS,
+               "native": figures(native), "record": figures(record)}
+        base = row["native"]["wall"]
+        row["record_ratio"] = round(row["record"]["wall"] / base, 2)
+        if replayed:
+            row["replay_failed"] = replayed
+            self.failed = True
+        else:
+            row["replay"] = figures(replay)
+            row["replay_ratio"] = round(row["replay"]["wall"] / base, 2)
+        row["trace_bytes"], row["files_bytes"] = size
+        row["events"], row["tasks"] = m["events"], m["tasks"]
+        row["bytes_per_event"] = round(size[0] / m["events"], 1)
+        self.emit(row)
+        print(f"{name:<10}{base:>9.3f}{row['record']['wall']:>9.3f}"
+              + (f"{row['replay']['wall']:>9.3f}" if not replayed
+                 else f"{'-':>9}")
+              + f"{row['record_ratio']:>8.1f}"
+              + (f"{row['replay_ratio']:>8.1f}" if not replayed
+                 else f"{'-':>8}")
+              + f"{m['events']:>9}{size[0]:>11}"
+              + f"{row['bytes_per_event']:>8.1f}{size[1] / 1e6:>9.1f}",
+              flush=True)
+        if replayed:
+            print(f"{'':<10}not replayed: {replayed}")
+        self.explain(name, row)
+
+    def explain(self, name, row):
+        """How much of a system call's price are the stops themselves?"""
+        if name not in ("getppid", "read") or not self.costs:
+            return
+        c = self.costs
+        shares = {}
+        for side, parts in (
+                ("record", c["syscall_pair"] + 2 * c["getregs"]
+                 + (c["read_memory"] if name == "read" else 0)),
+                ("replay", c["sysemu_stop"] + c["getregs"] + c["setregs"])):
+            if side not in row:
+                continue
+            extra = (row[side]["wall"] - row["native"]["wall"]) / CALLS * 1e9
+            shares[side] = {"extra_ns_per_call": round(extra),
+                            "primitives_ns": round(parts),
+                            "share": round(parts / extra, 2)}
+        self.emit({"type": "bench", "name": name + "-explained", **shares})
+        print(" " * 10 + "; ".join(
+            f"{side}: {s['extra_ns_per_call'] / 1000:.1f} us a call more than "
+            f"native, stops and registers {s['primitives_ns'] / 1000:.1f} us "
+            f"= {100 * s['share']:.0f}%" for side, s in shares.items()))
+
+
+# --- workloads ---------------------------------------------------------------
+
+def compile_programs():
+    to = os.path.join(BUILD, "bench")
+    os.makedirs(to, exist_ok=True)
+    for name in ("costs", "compute", "calls", "mutex"):
+        subprocess.run([os.environ["CC"], "-std=gnu11", "-D_GNU_SOURCE", "-O2",
+                        "-pthread", "-o", os.path.join(to, name),
+                        os.path.join(SOURCE, name + ".c")], check=True)
+
+
+def program(name):
+    return os.path.join(BUILD, "bench", name)
+
+
+def fresh(bench, name):
+    where = os.path.join(bench.place, name)
+    os.mkdir(where)
+    return where
+
+
+def row_costs(bench):
+    all_runs = []
+    for _ in range(RUNS):
+        out = subprocess.run([program("costs")], check=True, timeout=LIMIT,
+                             stdout=subprocess.PIPE).stdout
+        all_runs.append(json.loads(out))
+    bench.costs = {p: statistics.median(r[p] for r in all_runs)
+                   for p in PRIMITIVES}
+    bench.emit({"type": "bench", "name": "costs", "unit": "ns", **bench.costs})
+    print("costs     (us) " + ", ".join(
+        f"{p} {bench.costs[p] / 1000:.2f}" for p in PRIMITIVES))
+
+
+def simple(name, argv):
+    def row(bench):
+        bench.measure(name, argv, fresh(bench, name))
+    return row
+
+
+def random_file(path, megabytes):
+    with open(path, "wb") as f:
+        for _ in range(megabytes):
+            f.write(os.urandom(1 << 20))
+
+
+def copy(bench, name, where):
+    random_file(os.path.join(where, "from"), 200)
+    bench.measure(name, ["dd", "if=from", "of=to", "bs=64k"], where,
+                  lambda: remove(os.path.join(where, "to")))
+
+
+def remove(path):
+    if os.path.exists(path):
+        os.unlink(path)
+
+
+def row_dd(bench):
+    where = fresh(bench, "dd")
+    copy(bench, "dd", where)
+    shutil.rmtree(where)
+
+
+def has_filesystem(kind):
+    with open("/proc/filesystems") as f:
+        if kind in f.read().split():
+            return True
+    return subprocess.run(["modprobe", kind], stderr=subprocess.DEVNULL,
+                          check=False).returncode == 0
+
+
+def on_loop_device(kind):
+    """The same copy on a file system of its own, gone afterwards."""
+    def row(bench):
+        if os.geteuid() != 0:
+            raise Skip("mounting a loop device needs root")
+        for need in ("mkfs." + kind, "mount", "umount", "losetup"):
+            if not shutil.which(need):
+                raise Skip(f"no {need} here")
+        if not has_filesystem(kind):
+            raise Skip(f"this kernel has no {kind}")
+        image = os.path.join(bench.place, kind + ".img")
+        where = fresh(bench, "on-" + kind)
+        with open(image, "wb") as f:
+            f.truncate(3 << 30)
+        try:
+            quiet = {"check": True, "stdout": subprocess.DEVNULL,
+                     "stderr": subprocess.PIPE}
+            subprocess.run(["mkfs." + kind, image], **quiet)
+            # mount(8) sets up the loop device; umount(8) frees it again.
+            subprocess.run(["mount", "-o", "loop", image, where], **quiet)
+        except (OSError, subprocess.CalledProcessError) as e:
+            reason = getattr(e, "stderr", None) or str(e).encode()
+            raise Skip("no loop mount here: "
+                       + reason.decode(errors="replace").strip()) from e
+        try:
+            copy(bench, "dd-" + kind, where)
+        finally:
+            os.chdir(bench.place)
+            unmount(where)
+            os.unlink(image)
+    return row
+
+
+def unmount(where):
+    for _ in range(20):
+        if subprocess.run(["umount", where], check=False,
+                          stderr=subprocess.DEVNULL).returncode == 0:
+            return
+        time.sleep(0.25)
+    # Detach from the tree now; the device goes with its last user.
+    subprocess.run(["umount", "-l", where], check=False)
+
+
+def c_file(number, functions):
+    lines = ["#include <stdio.h>", "#include <stdlib.h>", "#include <string.h>",
+             ""]
+    for i in range(functions):
+        lines += [f"int f{number}_{i}(const char *s, int n)", "{",
+                  f"\tint sum = {i};", "\tfor (int k = 0; k < n; k++)",
+                  f"\t\tsum = sum * 31 + s[k % (int)strlen(s)] % {i + 2};",
+                  "\treturn sum;", "}", ""]
+    return "\n".join(lines)
+
+
+def write(path, text):
+    with open(path, "w") as f:
+        f.write(text)
+
+
+def row_gcc(bench):
+    if not shutil.which("gcc"):
+        raise Skip("no gcc here")
+    where = fresh(bench, "gcc")
+    write(os.path.join(where, "one.c"), c_file(0, 60))
+    bench.measure("gcc", ["gcc", "-O2", "-c", "one.c"], where)
+
+
+def project(where, files):
+    names = [f"part{i}" for i in range(files)]
+    for i, name in enumerate(names):
+        write(os.path.join(where, name + ".c"), c_file(i, 8))
+    write(os.path.join(where, "main.c"), "int main(void) { return 0; }\n")
+    objects = " ".join(n + ".o" for n in [*names, "main"])
+    write(os.path.join(where, "Makefile"),
+          f"all: {objects}\n\tcc -o all {objects}\n"
+          "%.o: %.c\n\tcc -O1 -c -o $@ $<\n")
+
+
+def make(jobs):
+    def row(bench):
+        for need in ("make", "cc"):
+            if not shutil.which(need):
+                raise Skip(f"no {need} here")
+        where = fresh(bench, "make-" + jobs)
+        project(where, 20)
+
+        def clean():
+            for name in os.listdir(where):
+                if name.endswith(".o") or name == "all":
+                    os.unlink(os.path.join(where, name))
+        bench.measure("make" + jobs, ["make", "-s", jobs], where, clean)
+    return row
+
+
+SCRIPT = """
+import json
+rows = [{'n': i, 'square': i * i, 'name': 'row %d' % i} for i in range(20000)]
+text = json.dumps(rows)
+print(len(text), sum(r['square'] for r in json.loads(text)) % 1000003)
+"""
+
+
+# --- the other tools ---------------------------------------------------------
+
+def first_event(trace):
+    """Seconds until trace-dump has printed its first event."""
+    begun = time.monotonic()
+    with subprocess.Popen([tool("dump"), "-f", "json", trace],
+                          stdout=subprocess.PIPE) as p:
+        for line in p.stdout:
+            if b'"event":' in line:
+                seconds = time.monotonic() - begun
+                p.stdout.close()
+                return seconds
+    raise Failed("trace-dump showed no event")
+
+
+def tool_row(bench, what, row, trace):
+    chunks = size_of(os.path.join(trace, "chunks"))
+    total = sum(sizes(trace))
+    events = manifest(trace)["events"]
+    packed = os.path.join(bench.place, "packed")
+    errors = os.path.join(bench.place, "errors")
+    result = {"type": "bench", "name": "tools-" + what, "trace": row,
+              "events": events, "chunk_bytes": chunks, "bytes": total}
+    shown = []
+    # dump and its filter read the chunks; the others the stored files too.
+    for name, argv, amount in (
+            ("dump", [tool("dump"), "-f", "json", trace], chunks),
+            ("verify", [tool("verify"), "-q", trace], total),
+            ("pack", [tool("pack"), "-q", "--force", "-o", packed, trace],
+             total)):
+        runs = [run(argv, errors) for _ in range(RUNS)]
+        if any(r.status != 0 for r in runs):
+            raise Failed(f"trace-{name}: {text_of(errors)[-200:]}")
+        wall = median(runs, "wall")
+        result[name] = {"wall": round(wall, 6),
+                        "bytes_per_second": round(amount / wall),
+                        "events_per_second": round(events / wall)}
+        shown.append(f"{name} {wall:.3f} s, {amount / wall / 1e6:.1f} MB/s, "
+                     f"{events / wall:.0f} events/s")
+    result["packed_bytes"] = size_of(packed)
+    os.unlink(packed)
+    first = statistics.median(first_event(trace) for _ in range(RUNS))
+    result["first_event_seconds"] = round(first, 6)
+    last = [run([tool("dump"), "-f", "json", "-e", str(events), trace], errors)
+            for _ in range(RUNS)]
+    result["last_event_seconds"] = round(median(last, "wall"), 6)
+    bench.emit(result)
+    print(f"tools     trace with most {what} ({row}): {events} events, "
+          f"chunks {chunks / 1e6:.2f} MB, all {total / 1e6:.1f} MB, packed "
+          f"{result['packed_bytes'] / 1e6:.1f} MB")
+    for line in shown:
+        print(" " * 10 + line)
+    print(f"{'':<10}dump: first event after {1000 * first:.1f} ms, "
+          f"only the last event {1000 * result['last_event_seconds']:.1f} ms")
+
+
+def row_tools(bench):
+    if not bench.kept:  # BENCH_ONLY=tools
+        simple("getppid", [program("calls"), "getppid", str(CALLS)])(bench)
+    done = set()
+    for what in ("bytes", "events"):
+        _, row, trace = bench.kept[what]
+        if row not in done:
+            tool_row(bench, what, row, trace)
+        done.add(row)
+
+
+LOOP = "i=0; while [ $i -lt 100 ]; do /bin/true; i=$((i + 1)); done"
+
+ROWS = {
+    "costs": row_costs,
+    "true": simple("true", ["true"]),
+    "fork100": simple("fork100", ["sh", "-c", LOOP]),
+    "compute": simple("compute", [program("compute")]),
+    "getppid": simple("getppid", [program("calls"), "getppid", str(CALLS)]),
+    "read": simple("read", [program("calls"), "read", str(CALLS)]),
+    "dd": row_dd,
+    "dd-btrfs": on_loop_device("btrfs"),
+    "dd-xfs": on_loop_device("xfs"),
+    "gcc": row_gcc,
+    "make-j1": make("-j1"),
+    "make-j2": make("-j2"),
+    "python": simple("python", [sys.executable, "-c", SCRIPT]),
+    "mutex": simple("mutex", [program("mutex")]),
+    "tools": row_tools,
+}
+
+
+# --- the machine -------------------------------------------------------------
+
+def cpu_model():
+    with open("/proc/cpuinfo") as f:
+        lines = f.read().splitlines()
+    model = [x.split(":", 1)[1].strip() for x in lines
+             if x.startswith("model name")]
+    flags = next((x for x in lines if x.startswith("flags")), "").split()
+    return (model or ["unknown"])[0], "hypervisor" in flags
+
+
+def hypervisor(flagged):
+    if shutil.which("systemd-detect-virt"):
+        out = subprocess.run(["systemd-detect-virt"], check=False, text=True,
+                             stdout=subprocess.PIPE).stdout.strip()
+        if out:
+            return out
+    return "yes, of unknown kind" if flagged else "none seen"
+
+
+def filesystem(path):
+    out = subprocess.run(["stat", "-f", "-c", "%T", path], check=False,
+                         text=True, stdout=subprocess.PIPE).stdout
+    return out.strip() or "unknown"
+
+
+def machine(place):
+    model, flagged = cpu_model()
+    version = subprocess.run([tool("record"), "--version"], check=True,
+                             text=True, stdout=subprocess.PIPE).stdout.strip()
+    return {"type": "machine", "cpu": model,
+            "cores": len(os.sched_getaffinity(0)),
+            "kernel": os.uname().release, "hypervisor": hypervisor(flagged),
+            "filesystem": filesystem(place), "load": os.getloadavg()[0],
+            "nice": os.nice(0), "runs": RUNS, "tool": version,
+            "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
+
+
+def print_machine(m):
+    print(f"{m['cpu']}, {m['cores']} cores, Linux {m['kernel']}, "
+          f"hypervisor: {m['hypervisor']}, {m['filesystem']}, "
+          f"medians of {RUNS}, load {m['load']:.1f} at the start"
+          + (f", nice {m['nice']}" if m["nice"] else ""))
+    if m["load"] > m["cores"] / 2:
+        print("bench: other programs are running here: the figures will be "
+              "worse than the tools are", file=sys.stderr)
+    print(f"\n{'':<10}{'native':>9}{'record':>9}{'replay':>9}{'rec':>8}"
+          f"{'rep':>8}{'events':>9}{'trace':>11}{'bytes/':>8}{'files':>9}")
+    print(f"{'':<10}{'s':>9}{'s':>9}{'s':>9}{'ratio':>8}{'ratio':>8}"
+          f"{'':>9}{'bytes':>11}{'event':>8}{'MB':>9}")
+
+
+def one_row(bench, name):
+    try:
+        ROWS[name](bench)
+    except Skip as e:
+        bench.emit({"type": "bench", "name": name, "skipped": str(e)})
+        print(f"{name:<10}skipped: {e}", flush=True)
+    except (Failed, OSError, subprocess.SubprocessError) as e:
+        bench.failed = True
+        why = str(e) or ("not done after %d s" % LIMIT
+                         if isinstance(e, TimeoutError) else repr(e))
+        bench.emit({"type": "bench", "name": name, "failed": why})
+        print(f"{name:<10}failed: {why}", flush=True)
+    finally:
+        os.chdir(bench.place)
+
+
+def main():
+    unknown = [n for n in ONLY if n not in ROWS]
+    if unknown or RUNS < 1:
+        print(f"bench: no such row: {', '.join(unknown)} (there are: "
+              f"{', '.join(ROWS)})" if unknown
+              else "bench: BENCH_RUNS must be at least 1", file=sys.stderr)
+        return 2
+    signal.signal(signal.SIGALRM, expire)
+    # So that `finally` runs, and nothing stays mounted, when we are ended.
+    for s in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(s, lambda *_: sys.exit(2))
+    compile_programs()
+    place = tempfile.mkdtemp(prefix="bench-", dir=BUILD)
+    try:
+        with open(os.path.join(BUILD, "bench.json"), "w") as out:
+            bench = Bench(place, out)
+            m = machine(place)
+            bench.emit(m)
+            print_machine(m)
+            for name in ROWS:
+                if not ONLY or name in ONLY:
+                    one_row(bench, name)
+    finally:
+        os.chdir(BUILD)
+        shutil.rmtree(place, ignore_errors=True)
+    return 1 if bench.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
