@@ -68,9 +68,10 @@ as_nobody() {
 }
 
 # in_session SECONDS COMMAND...: a session of its own, and a time limit, so
-# that what goes wrong there cannot reach the tests.
+# that what goes wrong there cannot reach the tests.  It becomes the command:
+# call it in a subshell, which then says nothing of its own about signals.
 in_session() {
-	timeout -k 5 "$1" setsid -w "${@:2}"
+	exec timeout -k 5 "$1" setsid -w "${@:2}"
 }
 
 # status_of STATUS: what a shell sees of "3" or of "SIGSEGV".
@@ -112,16 +113,17 @@ replays() {
 
 # same STATUS COMMAND...: run the command, record it, replay it: both outputs
 # and the status are the same three times (with varies=1 the native run is
-# left out), and the trace is valid.  `from` is its input, `limit` the seconds
-# each may take.  It runs in the empty directory run.
+# left out), and the trace is valid.  `from` is the file it reads, `limit` the
+# seconds each may take.  It runs in the empty directory run.
 same() {
-	local want code got=0
+	local want code got=0 input=/dev/null
+	[ -z "${from:-}" ] || input=$PWD/$from
 	want=$1 code=$(status_of "$1")
 	shift
 	rm -rf t run
 	if [ -z "${varies:-}" ]; then
 		mkdir run
-		(cd run && in_session "${limit:-60}" "$@" <"${from:-/dev/null}" \
+		(cd run && in_session "${limit:-60}" "$@" <"$input" \
 			>../nat.out 2>../nat.err) || got=$?
 		[ $got = "$code" ] || fail "$*" "natively: status $got" \
 			"$(tail nat.err)"
@@ -130,7 +132,7 @@ same() {
 	mkdir run
 	got=0
 	(cd run && in_session "${limit:-60}" trace-record -o ../t "$@" \
-		<"${from:-/dev/null}" >../rec.out 2>../rec.err) || got=$?
+		<"$input" >../rec.out 2>../rec.err) || got=$?
 	[ $got = "$code" ] || fail "$*" "recorded: status $got, not $code" \
 		"$(tail rec.err)"
 	rm -rf run

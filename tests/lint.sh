@@ -36,9 +36,11 @@ shell_lint() {
 	shellcheck $(shell_scripts)
 }
 
+# Scripts in single quotes are for the programs recorded; helpers read
+# variables that tests set.
 bats_lint() {
 	for f in tests/*.bats; do
-		[ ! -f "$f" ] || shellcheck -x -P tests -s bats "$f" || return 1
+		[ ! -f "$f" ] || shellcheck -x -P tests -s bats -e SC2016,SC2034 "$f" || return 1
 	done
 }
 

@@ -15,7 +15,9 @@
 #include "libtrace/tracee/spawn.h"
 #include "libtrace/tracee/tracee.h"
 
-/* A kill of the recorder loses at most what is younger than this. */
+/* How often the recorder looks after what waits, in us; and what a kill of it
+ * loses at most. */
+#define TICK_US 100000
 #define FLUSH_NS UINT64_C(500000000)
 
 void rec_resume(struct task *t, int how, int sig)
@@ -40,7 +42,9 @@ static void event_stop(struct recorder *r, struct task *t, int sig)
 		rec_rest(r, t);
 		return;
 	}
-	if (t->in_call)
+	if (t->preempting && !t->in_call)
+		rec_preempted(r, t);
+	else if (t->in_call)
 		rec_resume(t, TR_RESUME_CONT, 0); /* the call is restarted */
 	else
 		rec_run(r, t, TR_RESUME_CONT, 0);
@@ -114,7 +118,7 @@ static const int watched[] = {SIGALRM, SIGTERM, SIGHUP, SIGINT, SIGQUIT};
 
 static void catch_signals(struct sigaction old[])
 {
-	struct itimerval every = {{0, 500000}, {0, 500000}};
+	struct itimerval every = {{0, TICK_US}, {0, TICK_US}};
 
 	for (size_t i = 0; i < NWATCHED; i++) {
 		struct sigaction sa = {.sa_handler = on_tick};
@@ -143,6 +147,7 @@ static void tick(struct recorder *r)
 		kill(r->root, forward);
 	forward = 0;
 	rec_force_overdue(r);
+	rec_preempt(r);
 	rec_digests(r, false);
 	if (r->writer && tr_writer_flush(r->writer, FLUSH_NS, &err) < 0)
 		r->lost = true;
@@ -175,7 +180,7 @@ static void run(struct recorder *r)
 			continue;
 		}
 		now = tr_now_ns();
-		if (tid < 0 || now - last > FLUSH_NS) {
+		if (tid < 0 || now - last > TICK_US * UINT64_C(1000)) {
 			tick(r);
 			last = now;
 		}

@@ -92,7 +92,7 @@ struct task {
 	struct tr_regs delivering_regs;
 	bool force;        /* a held signal waited too long */
 	/* scheduling */
-	bool queued, yields, exiting;
+	bool queued, yields, exiting, preempting;
 	int run_how, run_sig; /* how to resume it when its turn comes */
 	struct task *run_next;
 	/* memory the kernel writes when the task ends */
@@ -244,6 +244,10 @@ void rec_domain_leave(struct recorder *r, struct task *t);
 /* Give the turn of tasks that block in the kernel to others.  True while one
  * might, so that the caller must not sleep long. */
 bool rec_sched_poll(struct recorder *r);
+/* Interrupt tasks that have kept others waiting for too long; rec_preempted
+ * takes the stop. */
+void rec_preempt(struct recorder *r);
+void rec_preempted(struct recorder *r, struct task *t);
 
 /* recorder.c */
 void rec_dispatch(struct recorder *r, struct task *t, int status);

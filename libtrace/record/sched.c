@@ -6,7 +6,9 @@
  * A task keeps its turn while it is in a system call that returns soon.  One
  * that stays there longer is taken to be blocked: its entry is recorded and
  * the next task runs.  A turn also ends at sched_yield(2) and, after a time
- * slice, at any system call's exit; with chaos it ends at random.
+ * slice, at any system call's exit; with chaos it ends at random.  A task
+ * that makes no system calls at all is preempted in the end, because it may
+ * be waiting for another.
  */
 #include <stdio.h>
 #include <string.h>
@@ -14,11 +16,15 @@
 #include "libtrace/base/alloc.h"
 #include "libtrace/base/io.h"
 #include "libtrace/record/recorder.h"
+#include "libtrace/state/regs.h"
 #include "libtrace/tracee/tracee.h"
 
 /* A call that lasts longer lets another task run. Some ptrace stops' worth. */
 #define BLOCKED_NS UINT64_C(300000)
 #define SLICE_NS UINT64_C(20000000)
+/* Others wait this long for a task that computes without system calls, for a
+ * preemption inside a computation ends the replayable part of the trace. */
+#define PATIENCE_NS UINT64_C(1000000000)
 
 struct domain *rec_domain_new(struct recorder *r, uint32_t id)
 {
@@ -205,6 +211,36 @@ static bool is_zombie(pid_t tid)
 		return false;
 	p = strrchr(line, ')');
 	return p && strncmp(p, ") Z", 3) == 0;
+}
+
+void rec_preempt(struct recorder *r)
+{
+	uint64_t now = tr_now_ns();
+
+	for (struct domain *d = r->domains; d; d = d->next) {
+		struct task *t = d->current;
+
+		if (!t || !d->first || d->in_kernel || t->preempting ||
+		    now - d->slice < (t->as->stopped ? SLICE_NS : PATIENCE_NS))
+			continue;
+		t->preempting = true;
+		rec_resume(t, TR_RESUME_INTERRUPT, 0);
+	}
+}
+
+void rec_preempted(struct recorder *r, struct task *t)
+{
+	struct tr_regs regs;
+
+	t->preempting = false;
+	t->yields = true;
+	if (tr_tracee_get_regs(t->tid, &regs) < 0)
+		return;
+	if (!tr_at_call_boundary(&regs))
+		rec_stop_replay(r, t, TR_NOTE_ASYNC, "a thread computed for "
+				"%.1f s while others waited, perhaps for it, "
+				"and was preempted", (double)PATIENCE_NS / 1e9);
+	rec_run(r, t, TR_RESUME_CONT, 0);
 }
 
 bool rec_sched_poll(struct recorder *r)

@@ -17,6 +17,7 @@
 #include "libtrace/base/alloc.h"
 #include "libtrace/base/io.h"
 #include "libtrace/record/recorder.h"
+#include "libtrace/state/regs.h"
 #include "libtrace/tracee/memory.h"
 #include "libtrace/tracee/tracee.h"
 
@@ -245,9 +246,7 @@ void rec_signal_stop(struct recorder *r, struct task *t, int sig)
 		return;
 	}
 	restore_info(t, sig, &si);
-	/* orig_rax holds a call's number until the task is back in user mode
-	 * and -1 after an interrupt or fault (arch/x86/entry/entry_64.S). */
-	boundary = is_fault(sig, &si) || (int64_t)regs.orig_rax >= 0;
+	boundary = is_fault(sig, &si) || tr_at_call_boundary(&regs);
 	if (boundary || disposition_of(t->tid, sig) != DISP_HANDLER) {
 		deliver(r, t, sig, &si, &regs, boundary);
 		return;

@@ -16,6 +16,16 @@
 struct tr_regs tr_regs_after_call(const struct tr_regs *entry, int64_t result);
 
 /*
+ * Has the task executed nothing since its last system call's exit?  orig_rax
+ * holds a call's number until the task is back in user mode, and -1 after an
+ * interrupt or a fault (arch/x86/entry/entry_64.S).
+ */
+static inline bool tr_at_call_boundary(const struct tr_regs *regs)
+{
+	return (int64_t)regs->orig_rax >= 0;
+}
+
+/*
  * Equal as far as the program can see: orig_rax, the kernel's memory of the
  * last system call, is not compared.
  */

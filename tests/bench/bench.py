@@ -501,17 +501,23 @@ def cpu_model():
 
 def hypervisor(flagged):
     if shutil.which("systemd-detect-virt"):
-        out = subprocess.run(["systemd-detect-virt"], check=False, text=True,
-                             stdout=subprocess.PIPE).stdout.strip()
-        if out:
-            return out
+        out = subprocess.run(["systemd-detect-virt", "--vm"], check=False,
+                             text=True, stdout=subprocess.PIPE).stdout.strip()
+        if out and out != "none":
+            return out + " (systemd-detect-virt)"
     return "yes, of unknown kind" if flagged else "none seen"
 
 
 def filesystem(path):
-    out = subprocess.run(["stat", "-f", "-c", "%T", path], check=False,
-                         text=True, stdout=subprocess.PIPE).stdout
-    return out.strip() or "unknown"
+    """Its type by the mount that `path` is on: statfs(2) cannot tell ext4
+    from ext2."""
+    device = os.stat(path).st_dev
+    number = f"{os.major(device)}:{os.minor(device)}"
+    with open("/proc/self/mountinfo") as f:
+        for line in f:
+            if line.split()[2] == number:
+                return line.split(" - ", 1)[1].split()[0]
+    return "unknown"
 
 
 def machine(place):

@@ -1488,6 +1488,44 @@ static void test_manifest_refused(void)
 }
 
 /*
+ * ---- The specification has every type, field and note of the tables ----
+ */
+
+static bool spec_has(const struct tr_buf *spec, const char *fmt, unsigned n,
+		     const char *name)
+{
+	char row[128];
+
+	snprintf(row, sizeof row, fmt, n, name);
+	if (memmem(spec->data, spec->len, row, strlen(row)))
+		return true;
+	printf("# formats/trace-format.md lacks \"%s\"\n", row + 1);
+	return false;
+}
+
+static void test_specification(void)
+{
+	TR_AUTOBUF struct tr_buf spec = {0};
+	struct tr_error err;
+
+	REQUIRE(tr_read_file(AT_FDCWD, "formats/trace-format.md", 1 << 20,
+			     &spec, &err) == 0);
+#define X(NAME, code, name, meaning)                                       \
+	CHECK(spec_has(&spec, "\n| %u | %s | ", code, name));
+	TR_EVENT_TYPES(X)
+	TR_NOTES(X)
+#undef X
+#define X(NAME, tag, name, sign, form)                                     \
+	CHECK(spec_has(&spec, "\n| %u | %s | " #sign " | ", tag, name));
+	TR_SCALAR_FIELDS(X)
+#undef X
+#define X(NAME, tag, name)                                                 \
+	CHECK(spec_has(&spec, "\n| %u | %s | ", tag, name));
+	TR_STRUCT_FIELDS(X)
+#undef X
+}
+
+/*
  * ---- Golden trace: version 1 is read, and written, the same for ever ----
  */
 
@@ -1541,7 +1579,9 @@ static void test_golden_read(void)
 
 int main(void)
 {
-	snprintf(base, sizeof base, "%s", "/tmp/test_format.XXXXXX");
+	/* The tests rewrite small files very often: best not on a disk. */
+	snprintf(base, sizeof base, "%s/test_format.XXXXXX",
+		 access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
 	if (!mkdtemp(base))
 		return 1;
 	/* First: they need a process that has not looked at its faults. */
@@ -1583,6 +1623,7 @@ int main(void)
 	RUN(test_deflate);
 	RUN(test_manifest);
 	RUN(test_manifest_refused);
+	RUN(test_specification);
 	RUN(test_golden_written);
 	RUN(test_golden_unchanged);
 	RUN(test_golden_read);
