@@ -78,9 +78,9 @@ lines() {
 }
 
 @test "bash: jobs, traps, wait, process substitution" {
-	varies=1 # the order in which the jobs write
+	# The order in which the jobs write varies.
 	# shellcheck disable=SC2016
-	same 3 bash -c '
+	varies=1 same 3 bash -c '
 		trap "echo usr1" USR1
 		trap "echo bye" EXIT
 		trap "echo chld >>chld" CHLD
@@ -126,9 +126,8 @@ c_project() {
 }
 
 @test "make -j2 of a C project" {
-	varies=1
 	c_project src
-	same 0 make -j2 -f ../src/Makefile
+	varies=1 same 0 make -j2 -f ../src/Makefile
 	grep -q '^f4 6$' rep.out
 	trace-dump --tasks t | jq -r .exe >exes
 	grep -q '/cc1$' exes
@@ -395,7 +394,7 @@ c_project() {
 			if (strcmp(argv[1], "abort") == 0)
 				abort();
 			if (strcmp(argv[1], "fpe") == 0)
-				return 1 / (argc - 2);
+				return 100 / (volatile int){argc - 2};
 			if (strcmp(argv[1], "ill") == 0)
 				__asm__ volatile("ud2");
 			if (strcmp(argv[1], "trap") == 0)
@@ -428,7 +427,7 @@ c_project() {
 
 @test "every exit status is passed on" {
 	# A shell is quicker than 256 calls of same; the limits and some alone.
-	for n in 0 1 2 125 126 127 128 129 137 254 255; do
+	for n in 1 125 127 139 255; do
 		same $n sh -c "exit $n"
 	done
 	# shellcheck disable=SC2016
@@ -442,6 +441,7 @@ c_project() {
 	(sleep 0.1; cat in; sleep 0.1; echo last) | trace-record -o t wc >rec.out
 	replays 0
 	cmp rec.out rep.out
+	# shellcheck disable=SC2016
 	from=in same 0 sh -c 'read -r a; echo "$a"; cat | cksum'
 	rm -r t
 	trace-record -o t sh -c 'read -r x; echo "status $?"' <&- >rec.out 2>rec.err

@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-static void *check(void *p)
+void *tr_need(void *p)
 {
 	static const char msg[] = "libtrace: out of memory\n";
 
@@ -17,12 +17,12 @@ static void *check(void *p)
 
 void *tr_alloc(size_t size)
 {
-	return check(calloc(1, size ? size : 1));
+	return tr_need(calloc(1, size ? size : 1));
 }
 
 void *tr_realloc(void *p, size_t size)
 {
-	return check(realloc(p, size ? size : 1));
+	return tr_need(realloc(p, size ? size : 1));
 }
 
 void *tr_memdup(const void *p, size_t size)
@@ -57,5 +57,5 @@ char *tr_printf(const char *fmt, ...)
 	va_start(ap, fmt);
 	n = vasprintf(&s, fmt, ap);
 	va_end(ap);
-	return check(n < 0 ? NULL : s);
+	return tr_need(n < 0 ? NULL : s);
 }

@@ -19,6 +19,8 @@ void *tr_realloc(void *p, size_t size);
 void *tr_memdup(const void *p, size_t size);
 char *tr_strdup(const char *s);
 char *tr_strndup(const char *s, size_t n);
+/* p itself; NULL from another library's allocator ends the process alike. */
+void *tr_need(void *p);
 char *tr_printf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /*

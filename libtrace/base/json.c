@@ -25,13 +25,7 @@ static const json_t *peek(const struct tr_json *j)
  * UTF-8; callers below exclude the latter. */
 static struct tr_json *out(json_t *j)
 {
-	static const char msg[] = "libtrace: out of memory\n";
-
-	if (j)
-		return (struct tr_json *)j;
-	if (write(STDERR_FILENO, msg, sizeof msg - 1) < 0)
-		_exit(2);
-	_exit(2);
+	return tr_need(j);
 }
 
 struct tr_json *tr_json_object(void)

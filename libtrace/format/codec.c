@@ -8,14 +8,13 @@
 #include <string.h>
 
 #include "libtrace/base/alloc.h"
+#include "libtrace/format/limits.h"
 
 #define PAGE_SHIFT 12
-#define PAGE_MASK (((uint64_t)1 << PAGE_SHIFT) - 1)
 
 #define KIND_VALUE 0u
 #define KIND_BYTES 1u
 
-#define FIRST_COMPAT_TYPE 128
 #define FIRST_COMPAT_TAG 64
 
 #define BIT(n) ((uint64_t)1 << (n))
@@ -31,98 +30,6 @@ static const uint64_t structs = 0 TR_STRUCT_FIELDS(X);
 #define X(NAME, tag, name, sign, form) | SIGN_##sign(tag)
 static const uint64_t signed_scalars = 0 TR_SCALAR_FIELDS(X);
 #undef X
-
-/* Fields held in 32 bits by those who use them. */
-#define NARROW                                                                 \
-	(BIT(TR_F_PARENT) | BIT(TR_F_CHILD) | BIT(TR_F_CHILD_STREAM) |         \
-	 BIT(TR_F_FILE))
-
-/*
- * ---- Limits, the same for both directions ----
- */
-
-static const char *bad_scalar(const struct tr_event *ev)
-{
-	for (uint64_t m = ev->has & NARROW; m; m &= m - 1)
-		if (ev->v[__builtin_ctzll(m)] > UINT32_MAX)
-			return "an id is larger than 32 bits";
-	if (tr_event_has(ev, TR_F_PARTS) && ev->v[TR_F_PARTS] > TR_MAX_PARTS)
-		return "too many parts";
-	return NULL;
-}
-
-static const char *bad_bytes(const struct tr_event *ev)
-{
-	if (tr_event_has(ev, TR_F_XSTATE) && ev->xstate.len > TR_MAX_XSTATE)
-		return "xstate too large";
-	if (tr_event_has(ev, TR_F_TEXT) && ev->text.len > TR_MAX_TEXT)
-		return "text too long";
-	if (tr_event_has(ev, TR_F_SIGINFO) && ev->siginfo.len != 128)
-		return "siginfo is not of 128 bytes";
-	if (tr_event_has(ev, TR_F_SHA256) && ev->sha256.len != 32)
-		return "sha256 is not of 32 bytes";
-	return NULL;
-}
-
-static const char *bad_mem(const struct tr_mem *m)
-{
-	if (m->bytes.len > TR_MEM_PIECE)
-		return "memory piece too large";
-	if (m->bytes.len > UINT64_MAX - m->addr)
-		return "memory wraps around";
-	return NULL;
-}
-
-static const char *bad_map(const struct tr_map *m)
-{
-	if ((m->start | m->end) & PAGE_MASK)
-		return "mapping not page aligned";
-	if (m->end <= m->start)
-		return "mapping ends before it starts";
-	if (m->name.len > TR_MAX_TEXT)
-		return "mapping name too long";
-	return NULL;
-}
-
-static const char *bad_arg(const struct tr_arg *a)
-{
-	if (a->index > 5)
-		return "argument number too large";
-	if (a->is_string > 1)
-		return "argument kind not known";
-	if (a->bytes.len >
-	    (a->is_string ? TR_ARG_STRING_MAX : TR_ARG_PREFIX_MAX))
-		return "argument bytes too many";
-	if (a->bytes.len > a->len)
-		return "argument shorter than its bytes";
-	return NULL;
-}
-
-static const char *bad_lists(const struct tr_event *ev)
-{
-	const char *why = NULL;
-
-	for (size_t i = 0; i < ev->nmem && !why; i++)
-		why = bad_mem(&ev->mem[i]);
-	for (size_t i = 0; i < ev->nmap && !why; i++)
-		why = bad_map(&ev->map[i]);
-	for (size_t i = 0; i < ev->narg && !why; i++)
-		why = bad_arg(&ev->arg[i]);
-	return why;
-}
-
-static const char *out_of_limits(const struct tr_event *ev)
-{
-	const char *why;
-
-	if (ev->type >= FIRST_COMPAT_TYPE &&
-	    ev->has & (BIT(TR_F_REGS) | BIT(TR_F_REGS_AFTER)))
-		return "registers in an event that readers may skip";
-	why = bad_scalar(ev);
-	if (!why)
-		why = bad_bytes(ev);
-	return why ? why : bad_lists(ev);
-}
 
 /*
  * ---- Registers of each task ----
@@ -520,7 +427,7 @@ static const char *not_encodable(const struct tr_codec *c,
 	if (ev->nmem > TR_MAX_RECORD || ev->nmap > TR_MAX_RECORD ||
 	    ev->narg > TR_MAX_RECORD)
 		return "record too large";
-	return out_of_limits(ev);
+	return tr_out_of_limits(ev);
 }
 
 int tr_encode(struct tr_codec *c, const struct tr_event *ev,
@@ -750,7 +657,7 @@ static const char *take_event(struct tr_decoder *d, struct tr_span *s)
 	const char *why = take_fields(d, s);
 
 	if (!why)
-		why = out_of_limits(&d->ev);
+		why = tr_out_of_limits(&d->ev);
 	if (why || !tr_event_has(&d->ev, TR_F_REGS))
 		return why;
 	if (tr_codec_full(&d->codec))
@@ -775,7 +682,7 @@ static const char *take_record(struct tr_decoder *d, bool *known)
 	if (body.end - start > (ptrdiff_t)TR_MAX_RECORD)
 		return "record too large";
 	*known = tr_event_type_name(d->ev.type) != NULL;
-	if (!*known && d->ev.type < FIRST_COMPAT_TYPE)
+	if (!*known && d->ev.type < TR_FIRST_COMPAT_TYPE)
 		return "unknown event type";
 	why = take_common(d, &body);
 	return why || !*known ? why : take_event(d, &body);

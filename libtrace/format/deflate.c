@@ -40,15 +40,11 @@ size_t tr_deflate(struct tr_deflater *d, const void *from, size_t n, void *to)
 #ifdef HAVE_LIBDEFLATE
 #include <libdeflate.h>
 
-static void *need(void *p)
-{
-	/* Both constructors fail for want of memory alone. */
-	return p ? p : tr_alloc((size_t)-1 / 2);
-}
+/* Both constructors fail for want of memory alone. */
 
 struct tr_deflater *tr_deflater_new(void)
 {
-	return need(libdeflate_alloc_compressor(LEVEL));
+	return tr_need(libdeflate_alloc_compressor(LEVEL));
 }
 
 void tr_deflater_free(struct tr_deflater *d)
@@ -65,7 +61,7 @@ static size_t compress_bytes(struct tr_deflater *d, const void *from, size_t n,
 
 struct tr_inflater *tr_inflater_new(void)
 {
-	return need(libdeflate_alloc_decompressor());
+	return tr_need(libdeflate_alloc_decompressor());
 }
 
 void tr_inflater_free(struct tr_inflater *f)
@@ -98,19 +94,17 @@ struct tr_inflater {
 
 #define WINDOW_BITS (-15) /* raw deflate: no zlib header */
 
-static void *need(void *p, int result)
+/* With constant arguments only memory can be what fails. */
+static void *made(void *p, int result)
 {
-	/* With constant arguments only memory can be what fails. */
-	if (result != Z_OK)
-		tr_alloc((size_t)-1 / 2);
-	return p;
+	return tr_need(result == Z_OK ? p : NULL);
 }
 
 struct tr_deflater *tr_deflater_new(void)
 {
 	struct tr_deflater *d = tr_alloc(sizeof *d);
 
-	return need(d, deflateInit2(&d->z, LEVEL, Z_DEFLATED, WINDOW_BITS, 8,
+	return made(d, deflateInit2(&d->z, LEVEL, Z_DEFLATED, WINDOW_BITS, 8,
 				    Z_DEFAULT_STRATEGY));
 }
 
@@ -141,7 +135,7 @@ struct tr_inflater *tr_inflater_new(void)
 {
 	struct tr_inflater *f = tr_alloc(sizeof *f);
 
-	return need(f, inflateInit2(&f->z, WINDOW_BITS));
+	return made(f, inflateInit2(&f->z, WINDOW_BITS));
 }
 
 void tr_inflater_free(struct tr_inflater *f)

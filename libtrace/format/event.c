@@ -30,6 +30,19 @@ unsigned tr_event_type_by_name(const char *name)
 	return 0;
 }
 
+const char *tr_insn_name(uint64_t insn)
+{
+	switch (insn) {
+#define X(NAME, number, name)                                                  \
+	case TR_INSN_##NAME:                                                   \
+		return name;
+	TR_INSNS(X)
+#undef X
+	default:
+		return "?";
+	}
+}
+
 const char *tr_note_name(uint64_t code)
 {
 	switch (code) {

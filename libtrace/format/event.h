@@ -30,7 +30,8 @@
 	X(FILE, 10, "file", "a file enters the store")                         \
 	X(NOTE, 11, "note", "a degraded mode, or the point where replay ends") \
 	X(DIGEST, 128, "digest", "SHA-256 of a stored file")                   \
-	X(END, 12, "end", "the recording ended cleanly")
+	X(END, 12, "end", "the recording ended cleanly")                       \
+	X(STATE, 13, "state", "digests of the task's whole state")
 
 enum tr_event_type {
 #define X(NAME, code, name, meaning) TR_EV_##NAME = (code),
@@ -77,7 +78,9 @@ enum tr_event_type {
 	X(TASKS, 31, "tasks", U, D)     /* tasks in the recording */           \
 	X(STREAMS, 32, "streams", U, D) /* streams, the catalogue included */  \
 	X(CPU, 33, "cpu", U, D)         /* core the task is pinned to */       \
-	X(DOMAIN, 34, "domain", U, D)   /* clone: the child's; note: joined */
+	X(DOMAIN, 34, "domain", U, D)   /* clone: the child's; note: joined */ \
+	X(MEMORY, 35, "memory", U, H)   /* digest of the memory */             \
+	X(REGISTERS, 36, "registers", U, H) /* and of the registers */
 
 /* Structured fields: tag, JSON name. */
 #define TR_STRUCT_FIELDS(X)                                                    \
@@ -100,7 +103,7 @@ enum tr_field {
 #undef X
 };
 
-#define TR_NSCALARS 35 /* scalar tags are 1..34 */
+#define TR_NSCALARS 37 /* scalar tags are 1..36 */
 
 /* Who produced a syscall's result. */
 enum tr_origin {
@@ -116,7 +119,16 @@ enum tr_sig_action {
 	TR_SIG_NONE = 3,    /* ignored, or stopped the task */
 };
 
-enum tr_insn { TR_INSN_RDTSC = 1, TR_INSN_RDTSCP = 2 };
+/* Instructions whose result is recorded. */
+#define TR_INSNS(X)                                                            \
+	X(RDTSC, 1, "rdtsc") X(RDTSCP, 2, "rdtscp") X(CPUID, 3, "cpuid")       \
+	X(RDRAND, 4, "rdrand") X(RDSEED, 5, "rdseed") X(RDPID, 6, "rdpid")
+
+enum tr_insn {
+#define X(NAME, code, name) TR_INSN_##NAME = (code),
+	TR_INSNS(X)
+#undef X
+};
 
 enum tr_store_method {
 	TR_STORE_CLONE = 1, /* FICLONE */
@@ -130,7 +142,7 @@ enum tr_store_method {
  */
 #define TR_NOTES(X)                                                            \
 	X(TSC_PATCHED, 1, "tsc-patched",                                       \
-	  "RDTSC cannot trap here; its sites in mapped files were patched")    \
+	  "RDTSC does not trap here: only its sites in mapped files are seen") \
 	X(SHARED_WRITABLE, 2, "shared-writable",                               \
 	  "a file is mapped shared and writable; writes from outside the "     \
 	  "recording are not seen")                                            \
@@ -244,6 +256,7 @@ static inline void tr_event_mark(struct tr_event *ev, enum tr_field f)
 const char *tr_event_type_name(unsigned type);
 /* The type of that name, or 0. */
 unsigned tr_event_type_by_name(const char *name);
+const char *tr_insn_name(uint64_t insn);      /* "rdtsc", ... or "?" */
 const char *tr_note_name(uint64_t code);      /* "unmodelled", ... or "?" */
 const char *tr_method_name(uint64_t method);  /* "clone", "link", "copy" */
 

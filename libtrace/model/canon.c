@@ -464,6 +464,7 @@ bool tr_canon_ignores(const struct tr_event *ev)
 	case TR_EV_NOTE:
 	case TR_EV_DIGEST:
 	case TR_EV_END:
+	case TR_EV_STATE: /* memory holds pids, times and random bytes */
 		return true;
 	case TR_EV_SIGNAL: /* the program does not notice these */
 		return tr_event_get(ev, TR_F_ACTION) == TR_SIG_NONE;

@@ -46,18 +46,6 @@ static const char *action_name(uint64_t action)
 	}
 }
 
-static const char *insn_name(uint64_t insn)
-{
-	switch (insn) {
-	case TR_INSN_RDTSC:
-		return "rdtsc";
-	case TR_INSN_RDTSCP:
-		return "rdtscp";
-	default:
-		return "?";
-	}
-}
-
 /* "read", or "syscall_999" for a number without a row. */
 static void put_call_name(struct tr_buf *b, const struct tr_shown_call *c)
 {
@@ -211,14 +199,21 @@ static void text_start(struct tr_buf *b, const struct tr_event *ev)
 
 static void text_insn(struct tr_buf *b, const struct tr_event *ev)
 {
-	tr_put(b, "%s", insn_name(scalar(ev, TR_F_INSN)));
+	uint64_t insn = scalar(ev, TR_F_INSN);
+	const struct tr_regs *before = &ev->regs, *after = &ev->regs_after;
+
+	tr_put(b, "%s", tr_insn_name(insn));
 	if (tr_event_has(ev, TR_F_REGS))
-		tr_put(b, " at 0x%" PRIx64, ev->regs.rip);
-	if (tr_event_has(ev, TR_F_RESULT))
-		tr_put(b, " = 0x%" PRIx64, scalar(ev, TR_F_RESULT));
-	else if (tr_event_has(ev, TR_F_REGS_AFTER))
-		tr_put(b, " = 0x%" PRIx64, ev->regs_after.rdx << 32 |
-		       (uint32_t)ev->regs_after.rax);
+		tr_put(b, " at 0x%" PRIx64, before->rip);
+	if (!tr_event_has(ev, TR_F_REGS_AFTER))
+		return;
+	if (insn == TR_INSN_RDTSC || insn == TR_INSN_RDTSCP)
+		tr_put(b, " = 0x%" PRIx64, after->rdx << 32 |
+		       (uint32_t)after->rax);
+	else if (insn == TR_INSN_CPUID)
+		tr_put(b, ", leaf 0x%" PRIx64 " = 0x%" PRIx64 " 0x%" PRIx64
+		       " 0x%" PRIx64 " 0x%" PRIx64, before->rax, after->rax,
+		       after->rbx, after->rcx, after->rdx);
 }
 
 static void text_file(struct tr_buf *b, const struct tr_event *ev)
@@ -437,7 +432,7 @@ static const char *value_name(enum tr_field f, uint64_t v)
 	case TR_F_ACTION:
 		return action_name(v);
 	case TR_F_INSN:
-		return insn_name(v);
+		return tr_insn_name(v);
 	case TR_F_METHOD:
 		return tr_method_name(v);
 	case TR_F_CODE:

@@ -270,6 +270,8 @@ void rec_call_enter(struct recorder *r, struct task *t)
 	    (is_exec(t->fl.call.nr) && t->as->ntasks > 1))
 		rec_call_record_entry(r, t);
 	if (is_exit(t->fl.call.nr)) {
+		if (r->options->digest != TR_DIGEST_OFF)
+			rec_state(r, t);
 		rec_task_ends(r, t);
 		rec_enter_kernel(t, TR_RESUME_CONT);
 		return;
@@ -432,6 +434,8 @@ void rec_call_exit(struct recorder *r, struct task *t)
 	}
 	emit_call(r, t, &regs);
 	rec_call_release(t);
+	if (r->options->digest == TR_DIGEST_EVERY)
+		t->state_due = ++t->calls >= r->options->digest_events;
 	rec_run(r, t, TR_RESUME_CONT, 0);
 }
 

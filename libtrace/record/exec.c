@@ -160,7 +160,7 @@ static int emit_image(struct recorder *r, struct task *t,
 	ev.mem = im.mem;
 	ev.nmem = im.nmem;
 	rec_emit(r, &ev);
-	for (size_t i = 0; i < im.nmap && r->tsc_patched; i++)
+	for (size_t i = 0; i < im.nmap; i++)
 		if (tr_patch_mapping(t->tid, &im.map[i], &r->sites,
 				     &t->as->patches, err) < 0) {
 			tr_image_release(&im);
@@ -205,6 +205,8 @@ void rec_exec_done(struct recorder *r, struct task *t)
 				err.text);
 	} else {
 		t->as->engine_pages = true;
+		if (r->options->digest != TR_DIGEST_OFF)
+			rec_state(r, t);
 	}
 	rec_run(r, t, TR_RESUME_CONT, 0);
 }

@@ -56,7 +56,6 @@ void rec_after_mapping(struct recorder *r, struct task *t,
 			rec_map_shared(r, t, st, writable);
 	}
 	tr_patches_drop(&t->as->patches, m->start, m->end);
-	if (r->tsc_patched &&
-	    tr_patch_mapping(t->tid, m, &r->sites, &t->as->patches, &err) < 0)
+	if (tr_patch_mapping(t->tid, m, &r->sites, &t->as->patches, &err) < 0)
 		rec_stop_replay(r, t, TR_NOTE_UNMODELLED, "%s", err.text);
 }

@@ -14,6 +14,12 @@ struct tr_record_options {
 	const char *tool;           /* name and version for the manifest */
 	const char *audit;          /* compare every call's effects with the
 				       model; file for JSON Lines, or NULL */
+	enum tr_digest_when {
+		TR_DIGEST_OFF,
+		TR_DIGEST_EXIT,  /* at exec and exit */
+		TR_DIGEST_EVERY, /* and after every digest_events calls */
+	} digest;
+	uint64_t digest_events;
 	bool chaos;                 /* schedule threads at random */
 	uint64_t seed;              /* of chaos */
 	/* Called when the first process has ended and others may go on; or

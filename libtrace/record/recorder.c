@@ -232,11 +232,10 @@ static int start(struct recorder *r, const char *path, struct tr_error *err)
 	t->as->domain->current = t;
 	t->cpu = s.cpu;
 	t->new_image = true;
-	if (r->tsc_patched)
+	if (!r->sites.tsc_traps)
 		rec_note(r, 0, 0, TR_NOTE_TSC_PATCHED,
-			 "this machine does not trap RDTSC: its sites in mapped "
-			 "files are patched; generated code reads the counter "
-			 "unrecorded");
+			 "this machine does not trap RDTSC: generated code "
+			 "reads the counter unrecorded");
 	rec_resume(t, TR_RESUME_SYSCALL, 0);
 	return 0;
 }
@@ -253,7 +252,7 @@ int tr_record(const struct tr_record_options *o, struct tr_record_result *res,
 
 	if (!path)
 		return -1;
-	r.tsc_patched = !tr_tsc_traps();
+	r.sites.tsc_traps = tr_tsc_traps();
 	/* Helper threads must not take the signals meant for this one. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &mask);

@@ -78,6 +78,8 @@ struct task {
 	uint32_t id, parent;
 	pid_t tid, pid;
 	int cpu;
+	uint64_t calls;    /* since the last state digest */
+	bool state_due;    /* digest its state before it runs on */
 	struct aspace *as;
 	bool started;      /* its first event was written */
 	bool filtered;     /* has a seccomp filter of its own */
@@ -123,7 +125,6 @@ struct recorder {
 	struct tr_store *store;
 	struct tr_manifest manifest;
 	struct tr_site_cache sites;
-	bool tsc_patched;
 	uint64_t random; /* state of chaos scheduling; 0: none */
 	FILE *audit; /* where disagreements with the model go, or NULL */
 
@@ -161,6 +162,8 @@ void rec_note(struct recorder *r, uint32_t stream, uint32_t task,
  * valid until the next call. */
 void rec_read_ranges(struct recorder *r, const struct task *t,
 		     const struct tr_ranges *ranges, struct tr_event *ev);
+/* Record the digests of the stopped task's state. */
+void rec_state(struct recorder *r, struct task *t);
 /* Take the finished digests of stored files; all of them when `wait`. */
 void rec_digests(struct recorder *r, bool wait);
 

@@ -75,13 +75,16 @@ static void dequeue(struct domain *d, struct task *t)
 		d->last = before;
 }
 
-static void give_turn(struct domain *d, struct task *t)
+static void give_turn(struct recorder *r, struct domain *d, struct task *t)
 {
 	if (d->current != t)
 		d->slice = tr_now_ns();
 	d->current = t;
 	d->in_kernel = false;
 	t->yields = false;
+	/* Now nobody else of the domain is running. */
+	if (t->state_due)
+		rec_state(r, t);
 	rec_resume(t, t->run_how, t->run_sig);
 }
 
@@ -110,7 +113,7 @@ static void next_turn(struct recorder *r, struct domain *d)
 	for (n = random_below(r, n); n > 0; n--)
 		t = t->run_next;
 	dequeue(d, t);
-	give_turn(d, t);
+	give_turn(r, d, t);
 }
 
 /* With chaos a turn ends at one call in four. */
@@ -131,7 +134,7 @@ void rec_run(struct recorder *r, struct task *t, int how, int sig)
 	t->run_how = how;
 	t->run_sig = sig;
 	if (!d->current || (d->current == t && !turn_is_over(r, d, t))) {
-		give_turn(d, t);
+		give_turn(r, d, t);
 		return;
 	}
 	append(d, t);
@@ -199,12 +202,14 @@ void rec_domain_join(struct recorder *r, struct task *t, struct domain *other)
 }
 
 /* A thread-group leader that has ended is not reported before all its threads
- * have: it stays as a zombie (ptrace(2)). */
-static bool is_zombie(pid_t tid)
+ * have: it stays as a zombie (ptrace(2)).  Others are reported at once. */
+static bool is_unreported_zombie(pid_t pid, pid_t tid)
 {
 	char path[64], line[512];
 	const char *p;
 
+	if (tid != pid)
+		return false;
 	snprintf(path, sizeof path, "/proc/%d/stat", (int)tid);
 	TR_AUTOFCLOSE FILE *f = fopen(path, "re");
 	if (!f || !fgets(line, sizeof line, f))
@@ -243,6 +248,17 @@ void rec_preempted(struct recorder *r, struct task *t)
 	rec_run(r, t, TR_RESUME_CONT, 0);
 }
 
+/* Calls that make tasks or change mappings never block for long, and what they
+ * change must not change while another task runs. */
+static bool may_block(const struct task *t)
+{
+	const struct tr_sys *sys = t->fl.sys;
+
+	return !t->new_image && !t->fl.denied &&
+	       (!sys || sys->class == TR_SYS_PLAIN ||
+		sys->class == TR_SYS_UNMODELLED);
+}
+
 bool rec_sched_poll(struct recorder *r)
 {
 	bool waiting = false;
@@ -252,13 +268,11 @@ bool rec_sched_poll(struct recorder *r)
 
 		if (!t || !d->in_kernel || !d->first)
 			continue;
-		if (tr_now_ns() - d->since < BLOCKED_NS || t->new_image) {
-			waiting = true;
-			continue;
-		}
-		if (t->exiting && !is_zombie(t->tid)) {
-			/* What the kernel writes at its end is ordered before
-			 * what others do next. */
+		/* What the kernel writes at a task's end is ordered before
+		 * what others do next, too. */
+		if (tr_now_ns() - d->since < BLOCKED_NS ||
+		    (t->exiting ? !is_unreported_zombie(t->pid, t->tid)
+				: !may_block(t))) {
 			waiting = true;
 			continue;
 		}

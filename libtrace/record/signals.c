@@ -12,7 +12,6 @@
 #include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
-#include <x86intrin.h>
 
 #include "libtrace/base/alloc.h"
 #include "libtrace/base/io.h"
@@ -180,22 +179,16 @@ static void handler_entered(struct recorder *r, struct task *t)
 }
 
 static void trapped_insn(struct recorder *r, struct task *t,
-			 struct tr_regs *regs, enum tr_insn insn, uint8_t length)
+			 struct tr_regs *regs, const struct tr_site *site)
 {
 	struct tr_event ev = rec_event(TR_EV_INSN, t);
-	unsigned aux;
-	uint64_t tsc = __rdtscp(&aux);
 
 	set_regs(&ev, regs);
-	regs->rax = (uint32_t)tsc;
-	regs->rdx = tsc >> 32;
-	if (insn == TR_INSN_RDTSCP)
-		regs->rcx = aux;
-	regs->rip += length;
+	tr_insn_execute(site, regs);
 	ev.regs_after = *regs;
 	tr_event_mark(&ev, TR_F_REGS_AFTER);
-	tr_event_set(&ev, TR_F_INSN, insn);
-	tr_event_set(&ev, TR_F_LENGTH, length);
+	tr_event_set(&ev, TR_F_INSN, site->insn);
+	tr_event_set(&ev, TR_F_LENGTH, site->length);
 	if (tr_tracee_set_regs(t->tid, regs) < 0)
 		return;
 	rec_emit(r, &ev);
@@ -227,8 +220,7 @@ static void hold(struct recorder *r, struct task *t, const siginfo_t *si)
 void rec_signal_stop(struct recorder *r, struct task *t, int sig)
 {
 	struct tr_regs regs;
-	enum tr_insn insn;
-	uint8_t length;
+	struct tr_site site;
 	siginfo_t si;
 	bool boundary;
 
@@ -241,8 +233,8 @@ void rec_signal_stop(struct recorder *r, struct task *t, int sig)
 	    tr_tracee_get_regs(t->tid, &regs) < 0)
 		return;
 	if (tr_trapped_insn(t->tid, sig, si.si_code, &regs, &t->as->patches,
-			    &insn, &length)) {
-		trapped_insn(r, t, &regs, insn, length);
+			    &site)) {
+		trapped_insn(r, t, &regs, &site);
 		return;
 	}
 	restore_info(t, sig, &si);

@@ -4,12 +4,15 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <xxhash.h>
 
 #include "libtrace/base/alloc.h"
 #include "libtrace/model/syscalls.h"
 #include "libtrace/replay/replayer.h"
 #include "libtrace/state/regs.h"
+#include "libtrace/tracee/digest.h"
 #include "libtrace/tracee/image.h"
 #include "libtrace/tracee/memory.h"
 #include "libtrace/tracee/remote.h"
@@ -181,6 +184,26 @@ static int take_output(struct tr_replay *r, struct rtask *t,
 	return failed;
 }
 
+/*
+ * How far a stack grows is decided by the soft limit of the process it is in
+ * (acct_stack_growth in mm/), which the program may have changed.
+ */
+static void follow_stack_limit(const struct tr_replay *r,
+			       const struct rtask *t)
+{
+	const struct tr_regs *g = &r->ev.regs;
+	uint64_t nr = tr_event_get(&r->ev, TR_F_NR), at = 0;
+	struct rlimit rl;
+
+	if (nr == SYS_setrlimit && g->rdi == RLIMIT_STACK)
+		at = g->rsi;
+	else if (nr == SYS_prlimit64 && g->rdi == 0 && g->rsi == RLIMIT_STACK)
+		at = g->rdx;
+	if (at && tr_event_get(&r->ev, TR_F_RESULT) == 0 &&
+	    tr_memory_read(t->tid, at, &rl, sizeof rl) == 0)
+		tr_vessel_limit_stack(t->tid, rl.rlim_cur);
+}
+
 static enum applied apply_syscall(struct tr_replay *r, struct rtask *t,
 				  struct tr_error *err)
 {
@@ -197,6 +220,7 @@ static enum applied apply_syscall(struct tr_replay *r, struct rtask *t,
 		return how;
 	if (take_output(r, t, err) < 0)
 		return TROUBLE;
+	follow_stack_limit(r, t);
 	if (sys && sys->class == TR_SYS_MAP &&
 	    tr_event_get(&r->ev, TR_F_ORIGIN) == TR_ORIGIN_KERNEL) {
 		how = rep_apply_mapping(r, t, err);
@@ -280,7 +304,7 @@ static enum applied apply_image(struct tr_replay *r, struct rtask *t,
 	tr_vessel_limit_stack(tid, tr_event_get(&r->ev, TR_F_STACK_LIMIT));
 	if (tr_image_map(tid, r->ev.map, r->ev.nmap, &r->source, err) < 0)
 		return TROUBLE;
-	for (size_t i = 0; i < r->ev.nmap && r->tsc_patched; i++)
+	for (size_t i = 0; i < r->ev.nmap; i++)
 		if (tr_patch_mapping(tid, &r->ev.map[i], &r->sites,
 				     &as->patches, err) < 0)
 			return TROUBLE;
@@ -348,27 +372,43 @@ static enum applied apply_signal(struct tr_replay *r, struct rtask *t,
 static enum applied apply_insn(struct tr_replay *r, struct rtask *t,
 			       struct tr_error *err)
 {
+	const char *name = tr_insn_name(tr_event_get(&r->ev, TR_F_INSN));
 	enum applied how = rep_wait(r, t, err);
-	enum tr_insn insn;
-	uint8_t length;
+	struct tr_site site;
 
 	if (how != AGREED)
 		return how;
 	if (t->at_entry)
-		return rep_diverged(r, t, "%s was called where the time stamp "
-				    "counter was read when recorded",
-				    call_name(t->regs.orig_rax));
+		return rep_diverged(r, t, "%s was called where %s was executed "
+				    "when recorded",
+				    call_name(t->regs.orig_rax), name);
 	if (!tr_trapped_insn(t->tid, t->stop_signal, t->stop_code, &t->regs,
-			     &t->as->patches, &insn, &length))
-		return rep_diverged(r, t, "%s came where the time stamp counter "
-				    "was read when recorded",
-				    signal_text(t->stop_signal));
+			     &t->as->patches, &site))
+		return rep_diverged(r, t, "%s came where %s was executed when "
+				    "recorded", signal_text(t->stop_signal),
+				    name);
 	if (!tr_regs_equal(&t->regs, &r->ev.regs))
 		return rep_regs_differ(r, t, &r->ev.regs);
 	if (set_state(r, t, &r->ev.regs_after, err) < 0)
 		return TROUBLE;
 	t->stop_signal = 0;
 	r->resume_after = true;
+	return AGREED;
+}
+
+/* The task stands where its last event left it. */
+static enum applied apply_state(struct tr_replay *r, struct rtask *t,
+				struct tr_error *err)
+{
+	uint64_t memory;
+
+	if (tr_digest_memory(t->tid, &memory, err) < 0)
+		return TROUBLE;
+	if (tr_digest_regs(&t->regs) != tr_event_get(&r->ev, TR_F_REGISTERS))
+		return rep_diverged(r, t, "the digest of the registers differs");
+	if (memory != tr_event_get(&r->ev, TR_F_MEMORY))
+		return rep_diverged(r, t, "the digest of the memory differs");
+	r->resume_after = !t->at_entry;
 	return AGREED;
 }
 
@@ -438,6 +478,8 @@ enum applied rep_apply(struct tr_replay *r, struct tr_error *err)
 		return apply_signal(r, t, err);
 	case TR_EV_INSN:
 		return apply_insn(r, t, err);
+	case TR_EV_STATE:
+		return apply_state(r, t, err);
 	case TR_EV_EXIT:
 		return apply_exit(r, t, err);
 	default:

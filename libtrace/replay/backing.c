@@ -32,7 +32,8 @@ static int fill(const struct tr_backing *b, uint32_t file, int fd,
 {
 	TR_AUTOFREE char *name = tr_printf("files/%u", file);
 	TR_AUTOCLOSE int from = openat(b->trace_dirfd, name,
-				       O_RDONLY | O_CLOEXEC);
+				       O_RDONLY | O_CLOEXEC | O_NOFOLLOW |
+				       O_NONBLOCK);
 	struct stat st;
 	off_t done = 0;
 

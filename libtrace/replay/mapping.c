@@ -52,8 +52,7 @@ static enum applied replay_mmap(struct tr_replay *r, struct rtask *t,
 	if (tr_image_map(t->tid, m, 1, &r->source, err) < 0)
 		return TROUBLE;
 	tr_patches_drop(&t->as->patches, m->start, m->end);
-	if (r->tsc_patched &&
-	    tr_patch_mapping(t->tid, m, &r->sites, &t->as->patches, err) < 0)
+	if (tr_patch_mapping(t->tid, m, &r->sites, &t->as->patches, err) < 0)
 		return TROUBLE;
 	return AGREED;
 }

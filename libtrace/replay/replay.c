@@ -24,7 +24,7 @@ struct tr_replay *tr_replay_new(struct tr_reader *reader, struct tr_error *err)
 	r->sites.dirfd = tr_reader_dirfd(reader);
 	r->backing.trace_dirfd = tr_reader_dirfd(reader);
 	r->source = (struct tr_image_source){tr_backing_path, &r->backing};
-	r->tsc_patched = !tr_tsc_traps();
+	r->sites.tsc_traps = tr_tsc_traps();
 	r->first_vessel = tr_vessel_first(tr_reader_dirfd(reader), err);
 	if (r->first_vessel < 0) {
 		pthread_sigmask(SIG_SETMASK, &r->old_mask, NULL);

@@ -49,7 +49,6 @@ struct tr_replay {
 	struct tr_site_cache sites;
 	struct tr_backing backing;
 	struct tr_image_source source; /* gives the backing's paths */
-	bool tsc_patched;
 	pid_t first_vessel;
 	struct rtask *tasks;
 

@@ -3,6 +3,7 @@
 
 #include <Zydis/Zydis.h>
 #include <elf.h>
+#include <emmintrin.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -19,22 +20,6 @@ struct image {
 	uint64_t *starts; /* function starts, as addresses, ascending */
 	size_t nstarts, starts_cap;
 };
-
-static const uint8_t RDTSC[2] = {0x0f, 0x31};
-static const uint8_t RDTSCP[3] = {0x0f, 0x01, 0xf9};
-
-enum tr_insn tr_insn_decode(const uint8_t *b, size_t n, uint8_t *length)
-{
-	if (n >= sizeof RDTSC && memcmp(b, RDTSC, sizeof RDTSC) == 0) {
-		*length = sizeof RDTSC;
-		return TR_INSN_RDTSC;
-	}
-	if (n >= sizeof RDTSCP && memcmp(b, RDTSCP, sizeof RDTSCP) == 0) {
-		*length = sizeof RDTSCP;
-		return TR_INSN_RDTSCP;
-	}
-	return 0;
-}
 
 static bool parse_elf(struct image *im)
 {
@@ -142,68 +127,155 @@ static uint64_t start_below(const struct image *im, uint64_t addr)
 	return lo ? im->starts[lo - 1] : UINT64_MAX;
 }
 
-/* Does decoding from the function's start arrive at `at`? Offsets in a
- * segment whose bytes are code[0..size). */
-static bool decodes_to(const ZydisDecoder *decoder, const uint8_t *code,
+/* Two decoders: the minimal one, several times faster, for lengths alone. */
+struct decoders {
+	ZydisDecoder minimal, full;
+};
+
+static bool init_decoders(struct decoders *d)
+{
+	return ZYAN_SUCCESS(ZydisDecoderInit(&d->minimal,
+					     ZYDIS_MACHINE_MODE_LONG_64,
+					     ZYDIS_STACK_WIDTH_64)) &&
+	       ZYAN_SUCCESS(ZydisDecoderEnableMode(
+		       &d->minimal, ZYDIS_DECODER_MODE_MINIMAL, ZYAN_TRUE)) &&
+	       ZYAN_SUCCESS(ZydisDecoderInit(&d->full,
+					     ZYDIS_MACHINE_MODE_LONG_64,
+					     ZYDIS_STACK_WIDTH_64));
+}
+
+static enum tr_insn kind_of(ZydisMnemonic mnemonic)
+{
+	switch (mnemonic) {
+	case ZYDIS_MNEMONIC_RDTSC:
+		return TR_INSN_RDTSC;
+	case ZYDIS_MNEMONIC_RDTSCP:
+		return TR_INSN_RDTSCP;
+	case ZYDIS_MNEMONIC_CPUID:
+		return TR_INSN_CPUID;
+	case ZYDIS_MNEMONIC_RDRAND:
+		return TR_INSN_RDRAND;
+	case ZYDIS_MNEMONIC_RDSEED:
+		return TR_INSN_RDSEED;
+	case ZYDIS_MNEMONIC_RDPID:
+		return TR_INSN_RDPID;
+	default:
+		return 0;
+	}
+}
+
+static enum tr_insn decode(const ZydisDecoder *decoder, const uint8_t *bytes,
+			   size_t n, struct tr_site *site)
+{
+	ZydisDecodedInstruction insn;
+	ZydisDecodedOperand op[ZYDIS_MAX_OPERAND_COUNT];
+
+	if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(decoder, bytes, n, &insn, op)))
+		return 0;
+	site->insn = kind_of(insn.mnemonic);
+	site->length = insn.length;
+	if (site->insn && insn.operand_count_visible == 1 &&
+	    op[0].type == ZYDIS_OPERAND_TYPE_REGISTER) {
+		site->reg = (uint8_t)ZydisRegisterGetId(op[0].reg.value);
+		site->width = (uint8_t)(op[0].size / 8);
+	}
+	return site->insn;
+}
+
+enum tr_insn tr_insn_decode(const uint8_t *bytes, size_t n, struct tr_site *site)
+{
+	struct decoders d;
+
+	*site = (struct tr_site){0};
+	return init_decoders(&d) ? decode(&d.full, bytes, n, site) : 0;
+}
+
+/*
+ * The start of the instruction that covers `at`, decoding from a function's
+ * start; SIZE_MAX when that meets bytes that are no code.  Offsets into a
+ * segment's bytes.
+ */
+static size_t covering(const struct decoders *d, const uint8_t *code,
 		       size_t start, size_t at, size_t size)
 {
-	while (start < at) {
+	for (;;) {
 		ZydisDecodedInstruction insn;
 
 		if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(
-			decoder, NULL, code + start, size - start, &insn)))
-			return false;
+			&d->minimal, NULL, code + start, size - start, &insn)))
+			return SIZE_MAX;
+		if (start + insn.length > at)
+			return start;
 		start += insn.length;
 	}
-	return start == at;
 }
 
-/* Find every occurrence of one instruction's bytes in a segment. */
-static void scan_pattern(const struct image *im, const Elf64_Phdr *ph,
-			 const ZydisDecoder *decoder, const void *pattern,
-			 size_t length, enum tr_insn insn,
-			 struct tr_sites *sites)
+/* Opcode bytes of the instructions looked for; prefixes may precede them. */
+static bool could_be(const uint8_t *p, size_t left)
 {
-	const uint8_t *code = im->data + ph->p_offset;
-	size_t size = ph->p_filesz;
-	const uint8_t *p = code, *end = code + size;
-
-	for (; (p = memmem(p, (size_t)(end - p), pattern, length)); p++) {
-		size_t at = (size_t)(p - code);
-		uint64_t start = start_below(im, ph->p_vaddr + at);
-
-		if (start == UINT64_MAX || start < ph->p_vaddr ||
-		    !decodes_to(decoder, code, start - ph->p_vaddr, at, size)) {
-			sites->undecided++;
-			continue;
-		}
-		TR_GROW(sites->s, sites->n, sites->cap);
-		sites->s[sites->n++] =
-			(struct tr_site){ph->p_offset + at, insn,
-					 (uint8_t)length};
+	switch (p[1]) {
+	case 0x31: /* RDTSC */
+	case 0xa2: /* CPUID */
+		return true;
+	case 0x01: /* RDTSCP */
+		return left > 2 && p[2] == 0xf9;
+	case 0xc7: /* RDRAND /6, RDSEED and RDPID /7, of registers */
+		return left > 2 && p[2] >= 0xf0;
+	default:
+		return false;
 	}
 }
 
-static void scan_segment(const struct image *im, const Elf64_Phdr *ph,
-			 const ZydisDecoder *decoder, struct tr_sites *sites)
+static void add_candidate(const struct image *im, const Elf64_Phdr *ph,
+			  const struct decoders *d, size_t at,
+			  struct tr_sites *sites)
 {
-	scan_pattern(im, ph, decoder, RDTSC, sizeof RDTSC, TR_INSN_RDTSC,
-		     sites);
-	scan_pattern(im, ph, decoder, RDTSCP, sizeof RDTSCP, TR_INSN_RDTSCP,
-		     sites);
+	const uint8_t *code = im->data + ph->p_offset;
+	uint64_t start = start_below(im, ph->p_vaddr + at);
+	struct tr_site site = {0};
+	size_t insn = SIZE_MAX;
+
+	if (start != UINT64_MAX && start >= ph->p_vaddr)
+		insn = covering(d, code, start - ph->p_vaddr, at, ph->p_filesz);
+	if (insn == SIZE_MAX) {
+		sites->undecided++;
+		return;
+	}
+	/* Mostly an immediate or a displacement of another instruction. */
+	if (!decode(&d->full, code + insn, ph->p_filesz - insn, &site))
+		return;
+	site.offset = ph->p_offset + insn;
+	TR_GROW(sites->s, sites->n, sites->cap);
+	sites->s[sites->n++] = site;
+}
+
+/* 0f occurs every few dozen bytes: look at 16 bytes at a time. */
+static void scan_segment(const struct image *im, const Elf64_Phdr *ph,
+			 const struct decoders *d, struct tr_sites *sites)
+{
+	const uint8_t *code = im->data + ph->p_offset;
+	const __m128i escape = _mm_set1_epi8(0x0f);
+	size_t size = ph->p_filesz;
+
+	for (size_t i = 0; i + 17 <= size; i += 16) {
+		__m128i bytes = _mm_loadu_si128((const void *)(code + i));
+		unsigned hits = (unsigned)_mm_movemask_epi8(
+			_mm_cmpeq_epi8(bytes, escape));
+
+		for (; hits; hits &= hits - 1) {
+			size_t at = i + (unsigned)__builtin_ctz(hits);
+
+			if (could_be(code + at, size - at))
+				add_candidate(im, ph, d, at, sites);
+		}
+	}
 }
 
 static void scan_image(struct image *im, struct tr_sites *sites)
 {
-	ZydisDecoder decoder;
+	struct decoders d;
 
-	/* Only lengths are asked for: the minimal mode is several times faster. */
-	if (!parse_elf(im) ||
-	    !ZYAN_SUCCESS(ZydisDecoderInit(&decoder,
-					   ZYDIS_MACHINE_MODE_LONG_64,
-					   ZYDIS_STACK_WIDTH_64)) ||
-	    !ZYAN_SUCCESS(ZydisDecoderEnableMode(
-		    &decoder, ZYDIS_DECODER_MODE_MINIMAL, ZYAN_TRUE)))
+	if (!parse_elf(im) || !init_decoders(&d))
 		return;
 	read_unwind_table(im);
 	read_symbols(im);
@@ -214,7 +286,7 @@ static void scan_image(struct image *im, struct tr_sites *sites)
 		if (ph->p_type == PT_LOAD && (ph->p_flags & PF_X) &&
 		    ph->p_offset <= im->size &&
 		    ph->p_filesz <= im->size - ph->p_offset)
-			scan_segment(im, ph, &decoder, sites);
+			scan_segment(im, ph, &d, sites);
 	}
 	free(im->starts);
 }

@@ -4,7 +4,7 @@
  *
  * The file's unwind table (.eh_frame_hdr, PT_GNU_EH_FRAME) and its function
  * symbols tell where its functions start.  A byte pattern that could be such an instruction is taken
- * only when decoding from its function's start arrives exactly there, so that
+ * only when decoding from its function's start arrives exactly at it, so that
  * data and the inside of other instructions are never mistaken for one.
  */
 #ifndef TR_STATE_CODE_H
@@ -19,12 +19,15 @@ struct tr_site {
 	uint64_t offset;    /* in the file */
 	enum tr_insn insn;
 	uint8_t length;
+	uint8_t reg, width; /* RDRAND, RDSEED, RDPID: destination register by
+			       its encoding (rax 0, rcx 1, ...), in bytes */
 };
 
 struct tr_sites {
 	struct tr_site *s; /* owned; in no particular order */
 	size_t n, cap;
-	/* Byte patterns that no function's decoding arrives at: left alone. */
+	/* Byte patterns outside any function, or behind bytes that are no
+	 * code: left alone. */
 	size_t undecided;
 };
 
@@ -32,7 +35,8 @@ struct tr_sites {
 void tr_sites_find(int fd, struct tr_sites *sites);
 void tr_sites_release(struct tr_sites *sites);
 
-/* The instruction whose bytes these are, or 0; its length in *length. */
-enum tr_insn tr_insn_decode(const uint8_t *bytes, size_t n, uint8_t *length);
+/* The instruction whose bytes these are, or 0; *site but for its offset. */
+enum tr_insn tr_insn_decode(const uint8_t *bytes, size_t n,
+			    struct tr_site *site);
 
 #endif

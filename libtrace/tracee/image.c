@@ -173,9 +173,12 @@ static int batch_open(struct tr_batch *b, const struct tr_map *m,
 		path = source->shared(source->ctx, m->file, err);
 	if (!path)
 		return -1;
+	/* A name in the trace must be a file: no link out of it, and no pipe,
+	 * whose opening would wait for a writer. */
 	tr_batch_add(b, SYS_openat, (uint64_t)AT_FDCWD,
-		     tr_batch_string(b, path), is_shared ? O_RDWR : O_RDONLY, 0,
-		     0, 0);
+		     tr_batch_string(b, path),
+		     is_shared ? O_RDWR : O_RDONLY | O_NOFOLLOW | O_NONBLOCK,
+		     0, 0, 0);
 	return 0;
 }
 

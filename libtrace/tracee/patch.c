@@ -1,11 +1,14 @@
-/* Trapping RDTSC and RDTSCP by breakpoints in mapped files. */
+/* Trapping nondeterministic instructions by breakpoints in mapped files. */
 #include "libtrace/tracee/patch.h"
 
+#include <cpuid.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
+#include <x86intrin.h>
 
 #include "libtrace/base/alloc.h"
 #include "libtrace/tracee/memory.h"
@@ -37,7 +40,8 @@ static const struct tr_sites *sites_of(struct tr_site_cache *c, uint32_t file)
 
 		snprintf(name, sizeof name, "files/%u", file);
 		TR_AUTOCLOSE int fd = openat(c->dirfd, name,
-					     O_RDONLY | O_CLOEXEC);
+					     O_RDONLY | O_CLOEXEC |
+					     O_NOFOLLOW | O_NONBLOCK);
 		if (fd >= 0)
 			tr_sites_find(fd, &c->by_file[file]);
 		c->known[file] = true;
@@ -70,13 +74,15 @@ int tr_patch_mapping(pid_t tid, const struct tr_map *m, struct tr_site_cache *c,
 		const struct tr_site *s = &sites->s[i];
 		uint64_t addr = m->start + (s->offset - m->offset);
 
-		if (s->offset < m->offset || addr >= m->end)
+		if (s->offset < m->offset || addr >= m->end ||
+		    (c->tsc_traps && (s->insn == TR_INSN_RDTSC ||
+				      s->insn == TR_INSN_RDTSCP)))
 			continue;
 		if (tr_memory_write(tid, addr, &int3, 1) < 0)
 			return tr_fail_errno(err, "task %d: patching",
 					     (int)tid);
 		TR_GROW(ps->p, ps->n, ps->cap);
-		ps->p[ps->n++] = (struct tr_patch){addr, s->insn, s->length};
+		ps->p[ps->n++] = (struct tr_patch){addr, *s};
 	}
 	return 0;
 }
@@ -92,18 +98,17 @@ void tr_patches_drop(struct tr_patches *ps, uint64_t start, uint64_t end)
 }
 
 bool tr_trapped_insn(pid_t tid, int signo, int info_code, struct tr_regs *regs,
-		     const struct tr_patches *ps, enum tr_insn *insn,
-		     uint8_t *length)
+		     const struct tr_patches *ps, struct tr_site *site)
 {
-	uint8_t bytes[3];
+	uint8_t bytes[15];
 
 	/* PR_TSC_SIGSEGV: a general protection fault, SI_KERNEL. */
 	if (signo == SIGSEGV && info_code == SI_KERNEL) {
 		size_t n = tr_memory_read_some(tid, regs->rip, bytes,
 					       sizeof bytes);
+		enum tr_insn insn = tr_insn_decode(bytes, n, site);
 
-		*insn = tr_insn_decode(bytes, n, length);
-		return *insn != 0;
+		return insn == TR_INSN_RDTSC || insn == TR_INSN_RDTSCP;
 	}
 	if (signo != SIGTRAP || info_code != SI_KERNEL)
 		return false;
@@ -111,9 +116,72 @@ bool tr_trapped_insn(pid_t tid, int signo, int info_code, struct tr_regs *regs,
 		if (ps->p[i].addr != regs->rip - 1)
 			continue;
 		regs->rip--;
-		*insn = ps->p[i].insn;
-		*length = ps->p[i].length;
+		*site = ps->p[i].site;
 		return true;
 	}
 	return false;
+}
+
+static uint64_t *register_by_encoding(struct tr_regs *r, uint8_t reg)
+{
+	uint64_t *const order[16] = {
+		&r->rax, &r->rcx, &r->rdx, &r->rbx, &r->rsp, &r->rbp, &r->rsi,
+		&r->rdi, &r->r8, &r->r9, &r->r10, &r->r11, &r->r12, &r->r13,
+		&r->r14, &r->r15};
+
+	return order[reg & 15];
+}
+
+/* A 32-bit result clears the upper half, a 16-bit one leaves the rest. */
+static void set_result(struct tr_regs *r, const struct tr_site *site,
+		       uint64_t value)
+{
+	uint64_t *reg = register_by_encoding(r, site->reg);
+
+	if (site->width == 2)
+		*reg = (*reg & ~(uint64_t)0xffff) | (value & 0xffff);
+	else
+		*reg = site->width == 4 ? (uint32_t)value : value;
+}
+
+/* CF tells success; OF, SF, ZF, AF and PF are cleared (Intel SDM, RDRAND). */
+static void execute_random(const struct tr_site *site, struct tr_regs *regs)
+{
+	uint64_t value = 0;
+	bool ok = getrandom(&value, sizeof value, 0) == sizeof value;
+
+	regs->eflags = (regs->eflags & ~UINT64_C(0x8d5)) | (ok ? 1 : 0);
+	set_result(regs, site, ok ? value : 0);
+}
+
+void tr_insn_execute(const struct tr_site *site, struct tr_regs *regs)
+{
+	unsigned a, b, c, d, aux;
+	uint64_t tsc = __rdtscp(&aux);
+
+	switch (site->insn) {
+	case TR_INSN_RDTSCP:
+		regs->rcx = aux;
+		/* fall through */
+	case TR_INSN_RDTSC:
+		regs->rax = (uint32_t)tsc;
+		regs->rdx = tsc >> 32;
+		break;
+	case TR_INSN_CPUID:
+		__cpuid_count((unsigned)regs->rax, (unsigned)regs->rcx, a, b, c,
+			      d);
+		regs->rax = a;
+		regs->rbx = b;
+		regs->rcx = c;
+		regs->rdx = d;
+		break;
+	case TR_INSN_RDRAND:
+	case TR_INSN_RDSEED:
+		execute_random(site, regs);
+		break;
+	case TR_INSN_RDPID:
+		set_result(regs, site, aux);
+		break;
+	}
+	regs->rip += site->length;
 }

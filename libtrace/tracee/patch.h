@@ -1,8 +1,10 @@
 /*
- * Trapping RDTSC and RDTSCP where the CPU does not: on some hypervisors
- * PR_SET_TSC has no effect, so their sites in the text of mapped files are
- * overwritten with int3 when the file is mapped.  Recorder and replayer do
- * the same, each when its own machine needs it.
+ * Trapping the instructions whose results the program's state does not
+ * determine: RDTSC and RDTSCP where the CPU does not trap them (on some
+ * hypervisors PR_SET_TSC has no effect), CPUID, RDRAND, RDSEED and RDPID,
+ * which nothing traps.  Their sites in the text of mapped files are
+ * overwritten with int3 when the file is mapped.  Recorder and replayer do the
+ * same, each as its own machine needs it.
  */
 #ifndef TR_TRACEE_PATCH_H
 #define TR_TRACEE_PATCH_H
@@ -18,6 +20,7 @@
 
 /* The sites of stored files, found once each. */
 struct tr_site_cache {
+	bool tsc_traps; /* RDTSC and RDTSCP need no patch */
 	int dirfd; /* the trace directory; the caller's */
 	struct tr_sites *by_file; /* index: file id */
 	bool *known;
@@ -29,8 +32,7 @@ void tr_site_cache_release(struct tr_site_cache *c);
 struct tr_patches {
 	struct tr_patch {
 		uint64_t addr;
-		enum tr_insn insn;
-		uint8_t length;
+		struct tr_site site;
 	} *p;
 	size_t n, cap;
 };
@@ -45,11 +47,14 @@ void tr_patches_drop(struct tr_patches *ps, uint64_t start, uint64_t end);
 
 /*
  * Did the task stop at a trapped instruction?  `signo` and `info_code` are
- * those of its signal stop.  Fills *insn and *length and moves regs->rip to
- * the instruction's start (int3 leaves it behind the breakpoint).
+ * those of its signal stop.  Fills *site and moves regs->rip to the
+ * instruction's start (int3 leaves it behind the breakpoint).
  */
 bool tr_trapped_insn(pid_t tid, int signo, int info_code, struct tr_regs *regs,
-		     const struct tr_patches *ps, enum tr_insn *insn,
-		     uint8_t *length);
+		     const struct tr_patches *ps, struct tr_site *site);
+
+/* What the instruction does, done here: changes the registers as it would and
+ * moves rip behind it. */
+void tr_insn_execute(const struct tr_site *site, struct tr_regs *regs);
 
 #endif

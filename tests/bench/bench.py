@@ -162,7 +162,8 @@ class Bench:
                 before()
             native.append(run(argv, errors))
             if native[-1].status != 0:
-                raise Failed("native: " + text_of(errors)[-200:])
+                raise Failed(f"native: exit status {native[-1].status}: "
+                             + text_of(errors)[-200:])
             if before:
                 before()
             shutil.rmtree(trace, ignore_errors=True)
@@ -569,6 +570,9 @@ def main():
               f"{', '.join(ROWS)})" if unknown
               else "bench: BENCH_RUNS must be at least 1", file=sys.stderr)
         return 2
+    for name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL"):
+        os.environ.pop(name, None)  # ours is no part of the make rows
+    os.environ["LC_ALL"] = "C"
     signal.signal(signal.SIGALRM, expire)
     # So that `finally` runs, and nothing stays mounted, when we are ended.
     for s in (signal.SIGTERM, signal.SIGHUP):

@@ -73,6 +73,7 @@ struct sample {
 	size_t nfiles;
 	bool incomplete;   /* the recording was cut short */
 	bool no_digests;
+	bool two_chunks;   /* of the first task's stream */
 	int64_t read_result;      /* of the first read; 0: 5 */
 	const char *read_data;    /* NULL: "hello" */
 	uint32_t pid;             /* of the first task; 0: 100 */
@@ -232,6 +233,8 @@ static inline void sample_events(struct sample_writer *w)
 
 	sample_image(w);
 	sample_fork(w);
+	if (w->s->two_chunks)
+		sample_must(tr_writer_flush(w->w, 0, &w->err), &w->err);
 	if (w->s->child_first)
 		sample_child(w);
 	for (int i = 0; i < 3; i++)

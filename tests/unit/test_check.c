@@ -3,6 +3,9 @@
  * every contradiction between its events is reported.
  */
 #include "libtrace/format/check.h"
+
+#include "libtrace/base/buf.h"
+#include "libtrace/format/chunk.h"
 #include "tests/unit/check.h"
 #include "tests/unit/sample.h"
 
@@ -122,21 +125,63 @@ static void cuts(void)
 	CHECK(check("flip") == 0);
 }
 
+/* Write the chunk file `b` without the nth chunk of the stream. */
+static void write_without(const struct tr_buf *b, uint32_t stream, int nth)
+{
+	TR_AUTOBUF struct tr_buf out = {0};
+	size_t n;
+
+	for (size_t at = 0; at < b->len; at += n) {
+		const uint8_t *h = b->data + at;
+
+		n = TR_CHUNK_HEADER + tr_get_le32(h + 36); /* stored size */
+		if (tr_get_le32(h + 8) != stream || nth-- != 0)
+			tr_buf_put(&out, h, n);
+	}
+	CHECK(out.len < b->len);
+	sample_file("chain/chunks/000000", out.data, out.len);
+}
+
 /* A chunk taken out whole leaves its stream's chain, or its end, open. */
-static void removed_chunk(void)
+static void removed_chunks(void)
 {
 	TR_AUTOBUF struct tr_buf b = {0};
-	uint8_t *second;
+	struct sample s = plain;
+
+	s.two_chunks = true;
+	sample_trace("chain", &s);
+	CHECK(check("chain") == 0);
+	load("chain/chunks/000000", &b);
+	write_without(&b, 1, 0);
+	CHECK(reports("chain", "corrupt index: disagrees"));
+	unlink("chain/index");
+	CHECK(reports("chain", "does not follow the stream's chunk before it"));
+	write_without(&b, 1, 1);
+	CHECK(reports("chain", "the stream's last chunk is missing"));
+	write_without(&b, 2, 0);
+	CHECK(reports("chain", "does not follow the stream's chunk before it"));
+	/* What was not read is not said to be missing. */
+	CHECK(!strstr(report, "no digest"));
+}
+
+/* Damage is named for what it is, and what follows it is still looked at. */
+static void named_damage(void)
+{
+	TR_AUTOBUF struct tr_buf b = {0};
 
 	load("flip/chunks/000000", &b);
-	second = memmem(b.data + 1, b.len - 1, "TRCK", 4);
-	CHECK(second != NULL);
-	sample_file("flip/chunks/000000", second,
-		    b.len - (size_t)(second - b.data));
-	CHECK(reports("flip", "corrupt index: disagrees"));
-	unlink("flip/index");
-	CHECK(check("flip") > 1);
+	b.data[TR_CHUNK_HEADER + 3] ^= 1;
 	sample_file("flip/chunks/000000", b.data, b.len);
+	CHECK(reports("flip", "chunk payload checksum does not match"));
+	CHECK(stats.chunks == 3);
+	b.data[TR_CHUNK_HEADER + 3] ^= 1;
+	b.data[20] ^= 1;
+	sample_file("flip/chunks/000000", b.data, b.len);
+	CHECK(reports("flip", "chunk header checksum does not match"));
+	CHECK(stats.chunks == 2);
+	b.data[20] ^= 1;
+	sample_file("flip/chunks/000000", b.data, b.len);
+	CHECK(check("flip") == 0);
 }
 
 /* ---- files ---- */
@@ -348,7 +393,8 @@ int main(void)
 	RUN(no_trace);
 	RUN(flips);
 	RUN(cuts);
-	RUN(removed_chunk);
+	RUN(removed_chunks);
+	RUN(named_damage);
 	RUN(files);
 	RUN(contradictions);
 	RUN(incomplete_is_not_corrupt);

@@ -98,11 +98,21 @@ static void other_order(void)
 	CHECK(!differ("order", "plain") && last.d.compared == 10);
 }
 
+/* A call with an argument. */
+static void close_instead(struct tr_event *ev)
+{
+	if (ev->type != TR_EV_SYSCALL || ev->task != 2)
+		return;
+	tr_event_set(ev, TR_F_NR, SYS_close);
+	ev->regs.rdi = 5;
+}
+
 /* Whether a call had an event at its entry depends on what others did. */
 static void enter(struct tr_event *ev)
 {
 	static struct tr_event pending;
 
+	close_instead(ev);
 	if (ev->type == TR_EV_SYSCALL && ev->task == 2) {
 		pending = *ev;
 		ev->type = TR_EV_ENTER;
@@ -118,6 +128,7 @@ static void enter(struct tr_event *ev)
 
 static void end_early(struct tr_event *ev)
 {
+	close_instead(ev);
 	if (ev->type == TR_EV_EXIT && ev->task == 2)
 		ev->type = 0;
 }
@@ -137,10 +148,10 @@ static void entered_calls(void)
 
 static void ignored_signal(struct tr_event *ev)
 {
-	if (ev->type != TR_EV_NOTE)
+	if (ev->type != TR_EV_DIGEST)
 		return;
-	ev->type = TR_EV_SIGNAL;
-	ev->stream = ev->task = 1;
+	*ev = (struct tr_event){.type = TR_EV_SIGNAL, .number = ev->number,
+				.stream = 1, .task = 1};
 	tr_event_set(ev, TR_F_SIGNO, 17);
 	tr_event_set(ev, TR_F_ACTION, TR_SIG_NONE);
 }

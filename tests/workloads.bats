@@ -1,0 +1,95 @@
+#!/usr/bin/env bats
+# Every program of tests/workloads, each of which tries one mechanism and
+# verifies itself, is recorded and replayed: one test a program.
+
+load helpers
+
+# once NAME: record it, replay it, compare what can be seen, check the trace.
+once() {
+	local got=0
+	rm -rf t
+	(in_session 60 trace-record -o t "$BUILD/workloads/$1" \
+		>rec.out 2>rec.err </dev/null) || got=$?
+	[ $got = 0 ] || fail "recorded: status $got" "$(tail rec.out rec.err)"
+	[ "$(tail -n 1 rec.out)" = "$(last_line "$1")" ] ||
+		fail "recorded: $(tail rec.out)"
+	replays 0
+	cmp rec.out rep.out || fail "stdout differs in the replay"
+	cmp rec.err rep.err || fail "stderr differs in the replay"
+	trace-verify -q t || fail "$(trace-verify -f text t)"
+}
+
+# What a program says when all was well: older ones say other things.
+last_line() {
+	if grep -q -E '("|\\n)ok("|\\n)' "$BATS_TEST_DIRNAME/workloads/$1.c"; then
+		echo ok
+	else
+		tail -n 1 rec.out
+	fi
+}
+
+# Programs in which something depends on the moment come many times.
+times() {
+	grep -q -E 'pthread_create|SA_RESTART|setitimer|MAP_SHARED' \
+		"$BATS_TEST_DIRNAME/workloads/$1.c" && echo "${REPEAT:-20}" || echo 2
+}
+
+workload() {
+	local n
+	n=$(times "$1")
+	for i in $(seq "$n"); do
+		once "$1" || fail "$1: failed at time $i of $n"
+	done
+}
+
+@test "every workload has its test here" {
+	for source in "$BATS_TEST_DIRNAME"/workloads/*.c; do
+		name=$(basename "$source" .c)
+		grep -q "{ workload $name; }\$" "$BATS_TEST_FILENAME" ||
+			fail "no test of $name"
+	done
+}
+
+@test "workload: advice" { workload advice; }
+@test "workload: barriers" { workload barriers; }
+@test "workload: brk" { workload brk; }
+@test "workload: cancellation" { workload cancellation; }
+@test "workload: clocks" { workload clocks; }
+@test "workload: compute timer" { workload compute_timer; }
+@test "workload: conditions" { workload conditions; }
+@test "workload: descriptors" { workload descriptors; }
+@test "workload: detached" { workload detached; }
+@test "workload: event files" { workload event_files; }
+@test "workload: exec args" { workload exec_args; }
+@test "workload: exit others" { workload exit_others; }
+@test "workload: identity" { workload identity; }
+@test "workload: longjmp" { workload longjmp; }
+@test "workload: many children" { workload many_children; }
+@test "workload: map files" { workload map_files; }
+@test "workload: mappings" { workload mappings; }
+@test "workload: memfd" { workload memfd; }
+@test "workload: pingpong" { workload pingpong; }
+@test "workload: pipes" { workload pipes; }
+@test "workload: polling" { workload polling; }
+@test "workload: proc self" { workload proc_self; }
+@test "workload: races" { workload races; }
+@test "workload: robust mutex" { workload robust_mutex; }
+@test "workload: rwlocks" { workload rwlocks; }
+@test "workload: seccomp filter" { workload seccomp_filter; }
+@test "workload: shm file" { workload shm_file; }
+@test "workload: shm mutex" { workload shm_mutex; }
+@test "workload: shm sysv" { workload shm_sysv; }
+@test "workload: signal storm" { workload signal_storm; }
+@test "workload: signals" { workload signals; }
+@test "workload: sigwaits" { workload sigwaits; }
+@test "workload: sockets" { workload sockets; }
+@test "workload: spawn" { workload spawn; }
+@test "workload: spin" { workload spin; }
+@test "workload: stack" { workload stack; }
+@test "workload: stop continue" { workload stop_continue; }
+@test "workload: thread exec" { workload thread_exec; }
+@test "workload: thread signals" { workload thread_signals; }
+@test "workload: thread storage" { workload thread_storage; }
+@test "workload: threads" { workload threads; }
+@test "workload: timers" { workload timers; }
+@test "workload: unknown calls" { workload unknown_calls; }
