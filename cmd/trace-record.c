@@ -1,10 +1,13 @@
 /* trace-record: run a program and write a trace of what it does. */
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "cmd/cli/options.h"
 #include "cmd/cli/output.h"
@@ -13,15 +16,26 @@
 
 enum { FAILED = 125, NOT_EXECUTABLE = 126, NOT_FOUND = 127 };
 
-static const char *directory;
+static const char *directory, *audit, *digest = "off";
 static struct cli_list labels;
-static bool quiet, verbose;
+static bool quiet, verbose, chaos, no_wait;
+static uint64_t seed;
 
 static const struct cli_option options[] = {
 	{"output", 'o', "DIR", "write the trace to DIR, which must not exist",
 	 CLI_DIRECTORY, &directory},
 	{"label", 'l', "KEY=VALUE", "store a label in the trace; can be repeated",
 	 CLI_LIST, &labels},
+	{"no-wait", 0, NULL, "end with the first process; go on recording the "
+	 "others in the background", CLI_FLAG, &no_wait},
+	{"digest", 0, "WHEN", "keep digests of the program's whole state: at "
+	 "exec and exit (exit), after each call (syscall) or every N calls (N)",
+	 CLI_STRING, &digest},
+	{"chaos", 0, NULL, "let threads take turns at random, to provoke races",
+	 CLI_FLAG, &chaos},
+	{"seed", 0, "N", "the random numbers of --chaos", CLI_NUMBER, &seed},
+	{"audit", 0, "FILE", "compare what each system call wrote with the "
+	 "model; disagreements go to FILE as JSON Lines", CLI_FILE, &audit},
 	{"quiet", 'q', NULL, "do not say when the trace is not whole",
 	 CLI_FLAG, &quiet},
 	{"verbose", 'v', NULL, "say where the trace is", CLI_FLAG, &verbose},
@@ -31,7 +45,9 @@ static const struct cli_option options[] = {
 static const struct cli_tool tool = {
 	.name = "trace-record",
 	.summary = "Run a program and record everything it needs to be replayed",
-	.synopsis = "[-qv] [-o DIR] [-l KEY=VALUE]... [--] COMMAND [ARG]...",
+	.synopsis = "[-qv] [-o DIR] [-l KEY=VALUE]... [--no-wait] "
+		    "[--digest=WHEN] [--chaos [--seed=N]] [--audit=FILE] "
+		    "[--] COMMAND [ARG]...",
 	.operands = CLI_OPERAND_COMMAND,
 	.max_operands = -1,
 	.stop_at_operand = true,
@@ -57,10 +73,29 @@ static bool labels_are_good(void)
 	return true;
 }
 
-/*
- * Record under the first default name that is free.  Returns 1 with err
- * filled when only the `latest` link could not be made.
- */
+/* Where the first process's status goes with --no-wait. */
+static int status_pipe = -1;
+
+static void moment(void *arg, enum tr_record_moment which, int status)
+{
+	struct tr_error err;
+
+	if (which == TR_RECORD_STARTED) {
+		if (arg && cli_trace_name_set_latest(arg, &err) < 0)
+			cli_error("%s", err.text);
+		return;
+	}
+	if (status_pipe < 0)
+		return;
+	/* Whoever reads our output must see its end now. */
+	cli_output_detach();
+	if (write(status_pipe, &status, sizeof status) < 0)
+		return;
+	close(status_pipe);
+	status_pipe = -1;
+}
+
+/* Record under the first default name that is free. */
 static int record_named(struct tr_record_options *o,
 			struct tr_record_result *res, char **made,
 			struct tr_error *err)
@@ -70,13 +105,65 @@ static int record_named(struct tr_record_options *o,
 		if (!*made)
 			return -1;
 		o->directory = *made;
+		o->arg = *made;
 		if (tr_record(o, res, err) == 0)
-			return cli_trace_name_set_latest(*made, err) < 0 ? 1 : 0;
+			return 0;
 		if (err->code != TR_EEXIST)
 			return -1;
 		free(*made); /* another recorder took it meanwhile */
 		*made = NULL;
 	}
+}
+
+/* What --digest says; false when it says nothing known. */
+static bool set_digest(struct tr_record_options *o)
+{
+	char *end;
+
+	o->digest_events = strtoull(digest, &end, 10);
+	if (strcmp(digest, "off") == 0)
+		o->digest = TR_DIGEST_OFF;
+	else if (strcmp(digest, "exit") == 0)
+		o->digest = TR_DIGEST_EXIT;
+	else
+		o->digest = TR_DIGEST_EVERY;
+	if (strcmp(digest, "syscall") == 0)
+		o->digest_events = 1;
+	else if (o->digest == TR_DIGEST_EVERY &&
+		 (*end || *digest == '-' || o->digest_events == 0)) {
+		cli_error("--digest: '%s' is not exit, syscall, off or a "
+			  "number of calls", digest);
+		return false;
+	}
+	return true;
+}
+
+/* The recording goes on in a child; returns there, and in the parent with the
+ * program's status in *status. */
+static int go_to_background(int *status)
+{
+	int fds[2], got;
+	pid_t child;
+
+	if (pipe2(fds, O_CLOEXEC) < 0 || (child = fork()) < 0)
+		return cli_fail("cannot start the recorder: %s",
+				strerror(errno));
+	if (child == 0) {
+		close(fds[0]);
+		status_pipe = fds[1];
+		return 0;
+	}
+	close(fds[1]);
+	signal(SIGINT, SIG_IGN); /* the program decides, as without us */
+	signal(SIGQUIT, SIG_IGN);
+	do
+		got = (int)read(fds[0], status, sizeof *status);
+	while (got < 0 && errno == EINTR);
+	/* Nothing: it failed before the program ended; its status says how. */
+	if (got != sizeof *status &&
+	    waitpid(child, status, 0) != child)
+		*status = FAILED << 8;
+	return 1;
 }
 
 static void report(const struct tr_record_options *o,
@@ -118,14 +205,24 @@ static int failure_status(const struct tr_error *err)
 	return err->code == TR_ENOPROG ? NOT_FOUND : status;
 }
 
+static int exit_as(int status)
+{
+	return WIFSIGNALED(status) ? die_of(WTERMSIG(status))
+				   : WEXITSTATUS(status);
+}
+
 int main(int argc, char **argv)
 {
-	int first = cli_parse(&tool, argc, argv), r;
+	int first = cli_parse(&tool, argc, argv), r, status;
 	struct tr_record_options o = {
 		.directory = directory,
 		.argv = (const char *const *)(argv + first),
 		.labels = labels.items,
 		.tool = "trace-record " TR_VERSION,
+		.audit = audit,
+		.chaos = chaos,
+		.seed = seed,
+		.moment = moment,
 	};
 	struct tr_record_result res = {0};
 	struct tr_error err = {0};
@@ -133,17 +230,17 @@ int main(int argc, char **argv)
 
 	if (first == argc)
 		return cli_fail("no command given (try trace-record --help)");
-	if (!labels_are_good())
+	if (!labels_are_good() || !set_digest(&o))
 		return FAILED;
+	if (no_wait) {
+		r = go_to_background(&status);
+		if (r != 0)
+			return r < 0 ? FAILED : exit_as(status);
+	}
 	r = directory ? tr_record(&o, &res, &err)
 		      : record_named(&o, &res, &made, &err);
-	if (r >= 0)
+	if (r == 0)
 		report(&o, &res);
 	free(made);
-	if (r < 0)
-		return failure_status(&err);
-	if (r > 0)
-		cli_error("%s", err.text);
-	return WIFSIGNALED(res.status) ? die_of(WTERMSIG(res.status))
-				       : WEXITSTATUS(res.status);
+	return r < 0 ? failure_status(&err) : exit_as(res.status);
 }

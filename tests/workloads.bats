@@ -4,7 +4,7 @@
 
 load helpers
 
-# once NAME: record it, replay it, compare what can be seen, check the trace.
+# once NAME: record it, replay it, compare what can be seen.
 once() {
 	local got=0
 	rm -rf t
@@ -16,7 +16,6 @@ once() {
 	replays 0
 	cmp rec.out rep.out || fail "stdout differs in the replay"
 	cmp rec.err rep.err || fail "stderr differs in the replay"
-	trace-verify -q t || fail "$(trace-verify -f text t)"
 }
 
 # What a program says when all was well: older ones say other things.
@@ -38,8 +37,10 @@ workload() {
 	local n
 	n=$(times "$1")
 	for i in $(seq "$n"); do
-		once "$1" || fail "$1: failed at time $i of $n"
+		echo "time $i of $n"
+		once "$1"
 	done
+	expect 0 trace-verify t
 }
 
 @test "every workload has its test here" {

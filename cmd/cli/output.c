@@ -128,3 +128,14 @@ int cli_finish(int status)
 		return trouble_status;
 	return cli_fail("standard output: %s", strerror(output_errno));
 }
+
+void cli_output_detach(void)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	fflush(NULL);
+	for (int fd = 0; fd <= 2 && null >= 0; fd++)
+		dup2(null, fd);
+	if (null > 2)
+		close(null);
+}

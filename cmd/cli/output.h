@@ -46,4 +46,7 @@ bool cli_output_ok(void);
  */
 int cli_finish(int status);
 
+/* Let go of the standard descriptors, whose readers wait for their end. */
+void cli_output_detach(void);
+
 #endif

@@ -325,6 +325,10 @@ static void text_event(struct tr_buf *b, const struct tr_event *ev)
 	case TR_EV_DIGEST:
 		text_digest(b, ev);
 		break;
+	case TR_EV_STATE:
+		tr_put(b, "state: memory 0x%" PRIx64 ", registers 0x%" PRIx64,
+		       scalar(ev, TR_F_MEMORY), scalar(ev, TR_F_REGISTERS));
+		break;
 	case TR_EV_END:
 		tr_put(b, "end of the recording: %" PRIu64 " events, %" PRIu64
 		       " tasks", scalar(ev, TR_F_EVENTS),

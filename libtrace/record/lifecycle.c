@@ -273,8 +273,9 @@ void rec_task_died(struct recorder *r, struct task *t, int status)
 	if (t->tid == r->root) {
 		r->root_status = status;
 		r->root_done = true;
-		if (r->options->first_ended)
-			r->options->first_ended(r->options->arg, status);
+		if (r->options->moment)
+			r->options->moment(r->options->arg,
+					   TR_RECORD_FIRST_ENDED, status);
 	}
 	unlink_task(r, t);
 	rec_call_release(t);

@@ -7,6 +7,8 @@
 
 #include "libtrace/base/error.h"
 
+enum tr_record_moment { TR_RECORD_STARTED, TR_RECORD_FIRST_ENDED };
+
 struct tr_record_options {
 	const char *directory;      /* where the trace goes; must not exist */
 	const char *const *argv;    /* program and arguments, NULL-terminated */
@@ -22,9 +24,9 @@ struct tr_record_options {
 	uint64_t digest_events;
 	bool chaos;                 /* schedule threads at random */
 	uint64_t seed;              /* of chaos */
-	/* Called when the first process has ended and others may go on; or
-	 * NULL. */
-	void (*first_ended)(void *arg, int status);
+	/* Called when the program has been started, and when its first process
+	 * has ended (with its wait status) while others may go on; or NULL. */
+	void (*moment)(void *arg, enum tr_record_moment moment, int status);
 	void *arg;
 };
 

@@ -267,6 +267,8 @@ int tr_record(const struct tr_record_options *o, struct tr_record_result *res,
 		rec_session_discard(&r);
 		return -1;
 	}
+	if (o->moment)
+		o->moment(o->arg, TR_RECORD_STARTED, 0);
 	catch_signals(old);
 	run(&r);
 	closed = rec_session_close(&r, err);

@@ -210,6 +210,9 @@ pid_t tr_spawn(const struct tr_spawn *s, struct tr_error *err)
 		failed = ECHILD;
 	kill(child, SIGKILL);
 	waitpid(child, NULL, __WALL);
+	if (failed == ENOENT) /* the file itself is there */
+		return tr_fail(err, TR_ENOPROG, "%s: its interpreter was not "
+			       "found", s->path);
 	return tr_fail(err, TR_ENOEXEC, "%s: %s", s->path, strerror(failed));
 }
 
