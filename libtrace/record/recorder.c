@@ -159,6 +159,26 @@ static void remember_early(struct recorder *r, pid_t tid, int status)
 	r->early[r->nearly++] = (struct early){tid, status};
 }
 
+/*
+ * While there is one task, it and the recorder take turns, and are fastest on
+ * one core: a wake-up of another core costs more than the stop itself.
+ */
+static void follow(struct recorder *r)
+{
+	const struct task *t = r->tasks;
+	int cpu = t && !t->next ? t->cpu : -1;
+	cpu_set_t set;
+
+	if (cpu == r->own_cpu)
+		return;
+	CPU_ZERO(&set);
+	for (size_t i = 0; i < r->ncpus; i++)
+		if (cpu < 0 || r->cpus[i] == cpu)
+			CPU_SET(r->cpus[i], &set);
+	if (sched_setaffinity(0, sizeof set, &set) == 0)
+		r->own_cpu = cpu;
+}
+
 /* Until no traced task is left. */
 static void run(struct recorder *r)
 {
@@ -187,10 +207,12 @@ static void run(struct recorder *r)
 		if (tid < 0)
 			continue;
 		t = rec_task_find(r, tid);
-		if (t)
+		if (t) {
 			rec_dispatch(r, t, status);
-		else
+			follow(r);
+		} else {
 			remember_early(r, tid, status);
+		}
 	}
 }
 
@@ -245,7 +267,7 @@ int tr_record(const struct tr_record_options *o, struct tr_record_result *res,
 {
 	TR_AUTOFREE char *path = tr_find_program(o->argv[0], err);
 	struct recorder r = {.options = o, .next_task = 1, .next_stream = 1,
-			     .start_ns = tr_now_ns()};
+			     .start_ns = tr_now_ns(), .own_cpu = -1};
 	struct sigaction old[NWATCHED];
 	sigset_t all, mask;
 	int opened, closed;

@@ -139,6 +139,7 @@ struct recorder {
 	size_t nearly, early_cap;
 	int *cpus;
 	size_t ncpus, next_cpu;
+	int own_cpu; /* the core this thread is on with its only task, or -1 */
 
 	pid_t root;
 	int root_status;

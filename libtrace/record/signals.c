@@ -92,8 +92,13 @@ static void set_regs(struct tr_event *ev, const struct tr_regs *regs)
 static void enter_handler(struct recorder *r, struct task *t, int sig,
 			  const siginfo_t *si, const struct tr_regs *regs)
 {
+	struct domain *d = t->as->domain;
+
 	if (t->in_call)
 		rec_call_finish_interrupted(r, t);
+	/* Its call is over: it keeps its turn, however long the call was. */
+	if (d->current == t)
+		d->in_kernel = false;
 	t->delivering = sig;
 	t->delivering_info = *si;
 	t->delivering_regs = *regs;

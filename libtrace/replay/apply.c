@@ -267,10 +267,13 @@ static enum applied apply_clone(struct tr_replay *r, struct rtask *t,
 	return apply_mem(r, t, err) < 0 ? TROUBLE : AGREED;
 }
 
-static int64_t recorded_cpu(const struct tr_event *ev)
+/* To the core it was recorded on, if this machine has it. */
+static void pin(struct rtask *t, const struct tr_event *ev)
 {
-	return tr_event_has(ev, TR_F_CPU) ? (int64_t)tr_event_get(ev, TR_F_CPU)
-					  : -1;
+	t->cpu = -1;
+	if (tr_event_has(ev, TR_F_CPU) &&
+	    tr_vessel_pin(t->tid, (int64_t)tr_event_get(ev, TR_F_CPU)) == 0)
+		t->cpu = (int64_t)tr_event_get(ev, TR_F_CPU);
 }
 
 static enum applied apply_start(struct tr_replay *r, struct rtask *t,
@@ -278,7 +281,7 @@ static enum applied apply_start(struct tr_replay *r, struct rtask *t,
 {
 	if (set_state(r, t, &r->ev.regs, err) < 0 || apply_mem(r, t, err) < 0)
 		return TROUBLE;
-	tr_vessel_pin(t->tid, recorded_cpu(&r->ev));
+	pin(t, &r->ev);
 	r->resume_after = true;
 	return AGREED;
 }
@@ -300,7 +303,7 @@ static enum applied apply_image(struct tr_replay *r, struct rtask *t,
 	t = rep_task_new(r, r->ev.task, tid, as);
 	as->brk_start = tr_event_get(&r->ev, TR_F_BRK_START);
 	as->brk = tr_event_get(&r->ev, TR_F_BRK);
-	tr_vessel_pin(tid, recorded_cpu(&r->ev));
+	pin(t, &r->ev);
 	tr_vessel_limit_stack(tid, tr_event_get(&r->ev, TR_F_STACK_LIMIT));
 	if (tr_image_map(tid, r->ev.map, r->ev.nmap, &r->source, err) < 0)
 		return TROUBLE;

@@ -21,6 +21,8 @@ struct tr_replay *tr_replay_new(struct tr_reader *reader, struct tr_error *err)
 	sigaddset(&chld, SIGCHLD);
 	pthread_sigmask(SIG_BLOCK, &chld, &r->old_mask);
 	r->reader = reader;
+	r->cpu = -1;
+	sched_getaffinity(0, sizeof r->old_cpus, &r->old_cpus);
 	r->sites.dirfd = tr_reader_dirfd(reader);
 	r->backing.trace_dirfd = tr_reader_dirfd(reader);
 	r->source = (struct tr_image_source){tr_backing_path, &r->backing};
@@ -149,6 +151,8 @@ void tr_replay_free(struct tr_replay *r)
 	tr_backing_release(&r->backing);
 	tr_buf_release(&r->output);
 	rep_evidence_release(r);
+	if (r->cpu >= 0)
+		sched_setaffinity(0, sizeof r->old_cpus, &r->old_cpus);
 	pthread_sigmask(SIG_SETMASK, &r->old_mask, NULL);
 	free(r);
 }

@@ -9,6 +9,7 @@
 #ifndef TR_REPLAY_REPLAYER_H
 #define TR_REPLAY_REPLAYER_H
 
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,6 +38,7 @@ struct rtask {
 	int stop_signal;      /* stopped by this signal, or 0 */
 	int stop_code;        /* and its si_code */
 	struct tr_regs regs;  /* of the vessel, when it is stopped */
+	int64_t cpu;          /* the core it is pinned to, or -1 */
 	uint64_t last_time;   /* recorded time of its last event */
 	struct rtask *next;
 };
@@ -50,6 +52,8 @@ struct tr_replay {
 	struct tr_backing backing;
 	struct tr_image_source source; /* gives the backing's paths */
 	pid_t first_vessel;
+	int64_t cpu;        /* the core this thread has put itself on */
+	cpu_set_t old_cpus; /* and those it was free to use */
 	struct rtask *tasks;
 
 	struct tr_event ev;      /* the event being applied, its arrays borrowed */

@@ -1,5 +1,6 @@
 /* Tasks of a replay and their vessels. */
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -82,6 +83,22 @@ int rep_resume(struct rtask *t, struct tr_error *err)
 	return 0;
 }
 
+/*
+ * Replayer and task take turns, so they are fastest on one core: a wake-up of
+ * the other core costs more than the stop itself.
+ */
+static void follow(struct tr_replay *r, const struct rtask *t)
+{
+	cpu_set_t set;
+
+	if (t->cpu < 0 || t->cpu == r->cpu || t->cpu >= CPU_SETSIZE)
+		return;
+	CPU_ZERO(&set);
+	CPU_SET((int)t->cpu, &set);
+	if (sched_setaffinity(0, sizeof set, &set) == 0)
+		r->cpu = t->cpu;
+}
+
 static uint64_t patience(const struct tr_replay *r, const struct rtask *t)
 {
 	uint64_t recorded = r->ev.time > t->last_time
@@ -123,6 +140,7 @@ enum applied rep_wait(struct tr_replay *r, struct rtask *t, struct tr_error *err
 		return AGREED;
 	if (rep_resume(t, err) < 0)
 		return TROUBLE;
+	follow(r, t);
 	if (tr_tracee_wait(t->tid, &status, patience(r, t)) == 0)
 		return stopped(r, t, status, err);
 	if (errno != ETIMEDOUT) {

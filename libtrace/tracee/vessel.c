@@ -153,15 +153,15 @@ void tr_vessel_end(pid_t tid)
 		kill(tid, SIGKILL);
 }
 
-void tr_vessel_pin(pid_t tid, int64_t cpu)
+int tr_vessel_pin(pid_t tid, int64_t cpu)
 {
 	cpu_set_t set;
 
 	if (cpu < 0 || cpu >= CPU_SETSIZE)
-		return;
+		return -1;
 	CPU_ZERO(&set);
 	CPU_SET((int)cpu, &set);
-	sched_setaffinity(tid, sizeof set, &set);
+	return sched_setaffinity(tid, sizeof set, &set);
 }
 
 void tr_vessel_limit_stack(pid_t tid, uint64_t bytes)

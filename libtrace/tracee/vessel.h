@@ -20,8 +20,8 @@ pid_t tr_vessel_first(int trace_dirfd, struct tr_error *err) TR_MUST_CHECK;
 /* End a vessel and reap it. */
 void tr_vessel_end(pid_t tid);
 
-/* Pin to a core, if this machine has it. */
-void tr_vessel_pin(pid_t tid, int64_t cpu);
+/* Pin to a core; -1 if this machine does not have it. */
+int tr_vessel_pin(pid_t tid, int64_t cpu);
 /* Let the stack grow as far as when recorded (RLIMIT_STACK). */
 void tr_vessel_limit_stack(pid_t tid, uint64_t bytes);
 
