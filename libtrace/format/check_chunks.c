@@ -201,16 +201,27 @@ static bool check_file(struct scan *s, uint32_t file)
 /* Streams end with a marked chunk, unless the recording was cut short. */
 static void check_ends(struct scan *s)
 {
+	size_t open = 0;
+
 	TR_TABLE_EACH(&s->streams, slot) {
 		const struct stream *st = slot->value;
 		const struct tr_chunk_ref *r = &s->c->refs[st->ref];
 
 		if (st->ended)
 			continue;
+		open++;
 		tr_chunk_name(s->name, r->file);
-		damaged(s, tr_checker_missing(s->c), r->offset, st->last,
-			"the stream's last chunk is missing after this one");
+		if (s->c->complete)
+			damaged(s, TR_ECORRUPT, r->offset, st->last,
+				"the stream's last chunk is missing after this "
+				"one");
 	}
+	if (open == 0 || s->c->complete)
+		return;
+	s->c->chunks_whole = false;
+	tr_checker_report(s->c, TR_EINCOMPLETE, "chunks", -1, 0,
+			  "%zu of %zu streams are cut short", open,
+			  s->streams.n);
 }
 
 static bool same_ref(const struct tr_chunk_ref *a, const struct tr_chunk_ref *b)
@@ -262,7 +273,7 @@ void tr_check_chunks(struct tr_checker *c)
 		file++;
 	if (file == 0) {
 		tr_chunk_name(s.name, 0);
-		damaged(&s, TR_ECORRUPT, 0, 0, "missing");
+		damaged(&s, tr_checker_missing(c), 0, 0, "missing");
 	}
 	check_ends(&s);
 	if (s.index)

@@ -26,7 +26,10 @@ struct pass {
 	uint64_t parts;      /* `more` records still to come */
 	uint64_t nfiles;
 	bool ended;          /* an end event was met */
-	bool gap_told;
+	/* Numbers that no event has, and what follows from that. */
+	uint64_t missing, gaps, orphans;
+	uint64_t first, last; /* numbers of the first gap */
+	struct tr_event after; /* the event behind it: what names its place */
 };
 
 /* Names the chunk that holds the event. */
@@ -58,6 +61,19 @@ static void contradiction(const struct pass *p, const struct tr_event *ev,
 	problem(p, TR_ECORRUPT, ev, what);
 }
 
+/*
+ * A contradiction, unless it may be the doing of an event that is missing:
+ * that is one problem, however many events refer to what was lost.
+ */
+static void orphan(struct pass *p, const struct tr_event *ev, const char *what)
+{
+	if (p->gaps && !p->c->manifest.compat[0])
+		p->orphans++;
+	else
+		problem(p, p->gaps ? tr_checker_missing(p->c) : TR_ECORRUPT,
+			ev, what);
+}
+
 static struct task *get_task(struct pass *p, uint64_t id)
 {
 	struct task *t = tr_table_get(&p->tasks, id);
@@ -70,35 +86,52 @@ static struct task *get_task(struct pass *p, uint64_t id)
 }
 
 /*
- * Numbers count every event once.  Where an unknown compatible feature is
- * used, records that this reader passes over may have had numbers.  Streams of
- * a recording that was cut short lost their tails at different numbers.
+ * Numbers count every event once.  Streams of a recording that was cut short
+ * lost their tails at different numbers, so that there are many gaps.
  */
 static void check_number(struct pass *p, const struct tr_event *ev)
 {
 	uint64_t want = p->number + 1;
-	TR_AUTOFREE char *what = NULL;
 
-	if (ev->number == want)
-		return;
-	if (ev->number < want) {
+	if (ev->number < want)
 		contradiction(p, ev, "its number was used before");
+	if (ev->number <= want)
 		return;
-	}
-	if (p->gap_told || p->c->manifest.compat[0])
+	p->missing += ev->number - want;
+	if (p->gaps++)
 		return;
-	p->gap_told = !p->c->complete;
-	what = tr_printf("events %" PRIu64 " to %" PRIu64 " are missing%s",
-			 want, ev->number - 1,
-			 p->c->complete ? "" : ", and perhaps later ones");
-	problem(p, tr_checker_missing(p->c), ev, what);
+	p->first = want;
+	p->last = ev->number - 1;
+	p->after = (struct tr_event){.type = ev->type, .stream = ev->stream,
+				     .task = ev->task, .number = ev->number};
+}
+
+/* Where an unknown compatible feature is used, records that this reader
+ * passes over may have had the numbers. */
+static void report_gaps(const struct pass *p)
+{
+	TR_AUTOFREE char *more = NULL, *orphans = NULL, *what = NULL;
+
+	if (p->gaps == 0 || p->c->manifest.compat[0])
+		return;
+	if (p->gaps > 1)
+		more = tr_printf(" (%" PRIu64 " events in %" PRIu64 " gaps)",
+				 p->missing, p->gaps);
+	if (p->orphans)
+		orphans = tr_printf("; %" PRIu64 " later event%s what was lost",
+				    p->orphans,
+				    p->orphans > 1 ? "s need" : " needs");
+	what = tr_printf("events %" PRIu64 " to %" PRIu64 " are missing before "
+			 "it%s%s", p->first, p->last, more ? more : "",
+			 orphans ? orphans : "");
+	problem(p, tr_checker_missing(p->c), &p->after, what);
 }
 
 static void check_more(struct pass *p, const struct tr_event *ev)
 {
 	if (p->parts == 0 || ev->number != p->number ||
 	    ev->stream != p->stream || ev->task != p->task)
-		contradiction(p, ev, "does not belong to the event before it");
+		orphan(p, ev, "does not belong to the event before it");
 	else
 		p->parts--;
 }
@@ -144,8 +177,7 @@ static void add_digest(struct pass *p, const struct tr_event *ev)
 					       tr_event_get(ev, TR_F_FILE));
 
 	if (!f) {
-		contradiction(p, ev, "the digest of a file that was not "
-			      "declared");
+		orphan(p, ev, "the digest of a file that was not declared");
 	} else if (!tr_event_has(ev, TR_F_SHA256) ||
 		   ev->sha256.len != sizeof f->sha256) {
 		contradiction(p, ev, "has no digest");
@@ -227,12 +259,12 @@ static void start_task(struct pass *p, const struct tr_event *ev,
 	t->stream = ev->stream;
 	if (ev->type == TR_EV_IMAGE) {
 		if (p->tasks.n > 1)
-			contradiction(p, ev, "only the first task begins with "
-				      "an image");
+			orphan(p, ev, "only the first task begins with an "
+			       "image");
 		return;
 	}
 	if (!maker || !maker->started || parent == ev->task)
-		contradiction(p, ev, "its parent task has not started");
+		orphan(p, ev, "its parent task has not started");
 	if (t->named && t->birth != t->stream)
 		contradiction(p, ev, "starts in another stream than its "
 			      "parent says");
@@ -267,8 +299,7 @@ static void check_life(struct pass *p, const struct tr_event *ev,
 		start_task(p, ev, t);
 	else if (!t->started) {
 		if (!may_lack_start(ev, t))
-			problem(p, tr_checker_missing(p->c), ev,
-				"its task has not started");
+			orphan(p, ev, "its task has not started");
 		t->started = ev->number;
 	}
 	if (ev->type == TR_EV_EXIT)
@@ -288,18 +319,16 @@ static void check_call(struct pass *p, const struct tr_event *ev,
 	}
 	if (ev->type != TR_EV_SYSCALL) {
 		if (t->in_call && ev->type == TR_EV_ENTER)
-			contradiction(p, ev, "its task is in a call already");
+			orphan(p, ev, "its task is in a call already");
 		t->in_call = true;
 		t->call = nr;
 		return;
 	}
 	if (entered != t->in_call)
-		contradiction(p, ev, entered ?
-			      "ends a call that did not begin" :
-			      "does not end the call its task is in");
+		orphan(p, ev, entered ? "ends a call that did not begin" :
+		       "does not end the call its task is in");
 	else if (entered && nr != t->call)
-		contradiction(p, ev, "ends another call than the one its task "
-			      "is in");
+		orphan(p, ev, "ends another call than the one its task is in");
 	t->in_call = false;
 }
 
@@ -308,8 +337,8 @@ static void check_files(struct pass *p, const struct tr_event *ev)
 	for (size_t i = 0; i < ev->nmap; i++)
 		if (ev->map[i].file &&
 		    !tr_table_get(&p->c->files, ev->map[i].file))
-			problem(p, tr_checker_missing(p->c), ev,
-				"maps a file that was not declared before");
+			orphan(p, ev, "maps a file that was not declared "
+			       "before");
 }
 
 static void check_task_event(struct pass *p, const struct tr_event *ev)
@@ -382,6 +411,19 @@ static void check_tasks_ended(const struct pass *p)
 	}
 }
 
+/* Of a recording that was cut short. */
+static void count_unfinished(const struct pass *p)
+{
+	uint64_t n = 0;
+
+	TR_TABLE_EACH(&p->tasks, s)
+		n += ((const struct task *)s->value)->ended == 0;
+	if (n)
+		tr_checker_report(p->c, TR_EINCOMPLETE, "chunks", -1, p->number,
+				  "%" PRIu64 " task%s had not ended", n,
+				  n > 1 ? "s" : "");
+}
+
 static void compare_total(const struct pass *p, const char *name,
 			  uint64_t said, uint64_t found)
 {
@@ -414,6 +456,7 @@ static void read_events(struct pass *p, struct tr_reader *r)
 
 	while ((n = tr_cursor_next(cur, &ev, &err)) > 0)
 		check_event(p, ev);
+	report_gaps(p);
 	if (n < 0) {
 		p->c->chunks_whole = false;
 		tr_checker_report(p->c, err.code, "chunks", -1, p->number,
@@ -421,6 +464,8 @@ static void read_events(struct pass *p, struct tr_reader *r)
 				  "%s", p->number, err.text);
 	} else if (p->c->complete && p->c->chunks_whole) {
 		check_complete(p);
+	} else if (!p->c->complete) {
+		count_unfinished(p);
 	}
 	tr_cursor_free(cur);
 }

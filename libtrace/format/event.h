@@ -80,7 +80,8 @@ enum tr_event_type {
 	X(CPU, 33, "cpu", U, D)         /* core the task is pinned to */       \
 	X(DOMAIN, 34, "domain", U, D)   /* clone: the child's; note: joined */ \
 	X(MEMORY, 35, "memory", U, H)   /* digest of the memory */             \
-	X(REGISTERS, 36, "registers", U, H) /* and of the registers */
+	X(REGISTERS, 36, "registers", U, H) /* and of the registers */         \
+	X(OFFSET, 37, "offset", U, D)   /* where a call wrote in `file` */
 
 /* Structured fields: tag, JSON name. */
 #define TR_STRUCT_FIELDS(X)                                                    \
@@ -103,7 +104,7 @@ enum tr_field {
 #undef X
 };
 
-#define TR_NSCALARS 37 /* scalar tags are 1..36 */
+#define TR_NSCALARS 38 /* scalar tags are 1..37 */
 
 /* Who produced a syscall's result. */
 enum tr_origin {

@@ -1,5 +1,7 @@
 /* System calls: what is recorded at their entry and at their exit. */
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
 #include <linux/kcmp.h>
 #include <linux/seccomp.h>
 #include <sched.h>
@@ -169,6 +171,42 @@ void rec_call_record_entry(struct recorder *r, struct task *t)
 	t->fl.recorded = true;
 }
 
+/*
+ * The word a priority-inheritance futex call marks while it waits, for the
+ * owner to see (futex(2), FUTEX_LOCK_PI).
+ */
+static bool waiting_mark(const struct tr_call *c, struct tr_range *rg)
+{
+	if (c->nr != SYS_futex)
+		return false;
+	switch (c->args[1] & FUTEX_CMD_MASK) {
+	case FUTEX_LOCK_PI:
+	case FUTEX_LOCK_PI2:
+		*rg = (struct tr_range){.addr = c->args[0], .len = 4};
+		return true;
+	case FUTEX_WAIT_REQUEUE_PI:
+		*rg = (struct tr_range){.addr = c->args[4], .len = 4};
+		return true;
+	default:
+		return false;
+	}
+}
+
+void rec_call_record_blocked(struct recorder *r, struct task *t)
+{
+	struct tr_range rg;
+	struct tr_ranges mark = {&rg, 1, 1};
+	struct tr_event ev;
+
+	if (t->fl.recorded)
+		return;
+	ev = call_event(t, TR_EV_ENTER);
+	if (waiting_mark(&t->fl.call, &rg))
+		rec_read_ranges(r, t, &mark, &ev);
+	rec_emit(r, &ev);
+	t->fl.recorded = true;
+}
+
 static bool is_exit(uint64_t nr)
 {
 	return nr == SYS_exit || nr == SYS_exit_group;
@@ -272,7 +310,7 @@ void rec_call_enter(struct recorder *r, struct task *t)
 	if (is_exit(t->fl.call.nr)) {
 		if (r->options->digest != TR_DIGEST_OFF)
 			rec_state(r, t);
-		rec_task_ends(r, t);
+		t->exiting = true;
 		rec_enter_kernel(t, TR_RESUME_CONT);
 		return;
 	}
@@ -286,6 +324,21 @@ static void now_filtered(struct recorder *r, const struct task *t)
 	for (struct task *o = r->tasks; o; o = o->next)
 		if (o->pid == t->pid)
 			o->filtered = true;
+}
+
+/* Memory written through proc(5) is no call's effect that could be applied. */
+static void check_opened(struct recorder *r, struct task *t, uint64_t flags)
+{
+	for (size_t i = 0; i < t->fl.narg; i++) {
+		const struct tr_bytes *p = &t->fl.arg[i].bytes;
+
+		if ((flags & O_ACCMODE) != O_RDONLY && p->len > 10 &&
+		    memcmp(p->data, "/proc/", 6) == 0 &&
+		    memcmp((const char *)p->data + p->len - 4, "/mem", 4) == 0)
+			rec_stop_replay(r, t, TR_NOTE_UNMODELLED,
+					"it opened %.*s for writing",
+					(int)p->len, (const char *)p->data);
+	}
 }
 
 /* What the recorder itself must know of calls that succeeded. */
@@ -305,6 +358,14 @@ static void after_call(struct recorder *r, struct task *t)
 	case SYS_set_robust_list:
 		if (c->result == 0)
 			t->robust_list = c->args[0];
+		break;
+	case SYS_open:
+		if (c->result >= 0)
+			check_opened(r, t, c->args[1]);
+		break;
+	case SYS_openat:
+		if (c->result >= 0)
+			check_opened(r, t, c->args[2]);
 		break;
 	case SYS_sched_yield:
 		t->yields = true;
@@ -380,6 +441,7 @@ static void emit_call(struct recorder *r, struct task *t,
 	else if (fl->unknown)
 		tr_event_set(&ev, TR_F_ORIGIN, TR_ORIGIN_CAPTURED);
 	set_regs_after(&ev, fl, regs);
+	rec_write_shared(r, t, &ev);
 	if (fl->call.nr == SYS_rt_sigreturn &&
 	    tr_tracee_get_xstate(t->tid, xstate, &xlen) == 0) {
 		ev.xstate = (struct tr_bytes){xstate, xlen};

@@ -1,4 +1,5 @@
 /* Tasks and address spaces: birth and death. */
+#include <linux/futex.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -128,14 +129,6 @@ static bool parent_tid_range(const struct task *t, uint64_t flags,
 	return true;
 }
 
-static void add_end_write(struct task *t, uint64_t addr)
-{
-	struct tr_ranges *w = &t->end_writes;
-
-	TR_GROW(w->r, w->n, w->cap);
-	w->r[w->n++] = (struct tr_range){.addr = addr, .len = 4};
-}
-
 void rec_clone_event(struct recorder *r, struct task *t)
 {
 	struct tr_event ev = rec_event(TR_EV_CLONE, t);
@@ -209,44 +202,83 @@ void rec_task_first_stop(struct recorder *r, struct task *t)
 	rec_run(r, t, TR_RESUME_CONT, 0);
 }
 
+static void add_end_write(struct task *t, uint64_t addr, uint32_t value)
+{
+	TR_GROW(t->end_writes, t->nend, t->end_cap);
+	t->end_writes[t->nend++] = (struct end_write){addr, value};
+}
+
+/* What handle_futex_death in kernel/futex/core.c does to a lock's word. */
+static void add_owner_death(struct task *t, uint64_t addr)
+{
+	uint32_t word;
+
+	if (tr_memory_read(t->tid, addr, &word, sizeof word) == 0 &&
+	    (word & FUTEX_TID_MASK) == (uint32_t)t->tid)
+		add_end_write(t, addr, (word & FUTEX_WAITERS) |
+				       FUTEX_OWNER_DIED);
+}
+
 /*
- * Memory the kernel writes when a task ends while others of its address space
- * live: the word of set_tid_address(2), and the owner-died mark in robust
- * futexes it holds (Documentation/locking/robust-futex-ABI.rst).
+ * Memory the kernel writes when a task ends: the owner-died mark in robust
+ * futexes it holds (Documentation/locking/robust-futex-ABI.rst), and, while
+ * others use the address space, zero in the word of set_tid_address(2).
  */
-void rec_task_ends(struct recorder *r, struct task *t)
+static void find_end_writes(struct task *t)
 {
 	struct { uint64_t next, offset, pending; } head;
 	uint64_t at;
 
-	(void)r;
-	t->exiting = true;
-	if (t->as->ntasks < 2)
-		return;
-	if (t->clear_tid)
-		add_end_write(t, t->clear_tid);
+	if (t->clear_tid && t->as->ntasks > 1)
+		add_end_write(t, t->clear_tid, 0);
 	if (!t->robust_list ||
 	    tr_memory_read(t->tid, t->robust_list, &head, sizeof head) < 0)
 		return;
 	if (head.pending)
-		add_end_write(t, (head.pending & ~(uint64_t)1) + head.offset);
+		add_owner_death(t, (head.pending & ~(uint64_t)1) + head.offset);
 	at = head.next;
 	for (int n = 0; n < 2048 && (at & ~(uint64_t)1) != t->robust_list; n++) {
 		at &= ~(uint64_t)1; /* bit 0 marks a priority-inheritance lock */
-		add_end_write(t, at + head.offset);
+		add_owner_death(t, at + head.offset);
 		if (tr_memory_read(t->tid, at, &at, sizeof at) < 0)
 			return;
 	}
 }
 
-/* Any other task of the address space, through which its memory is read. */
-static const struct task *neighbour(const struct recorder *r,
-				    const struct task *t)
+static void emit_exit(struct recorder *r, struct task *t, int status)
 {
-	for (const struct task *o = r->tasks; o; o = o->next)
-		if (o != t && o->as == t->as)
-			return o;
-	return NULL;
+	struct tr_event ev = rec_event(TR_EV_EXIT, t);
+	struct tr_mem *mem;
+
+	if (t->ended)
+		return;
+	t->ended = true;
+	mem = tr_alloc(t->nend * sizeof *mem);
+	/* Killed inside a call: show which. */
+	if (t->in_call && !t->new_image)
+		rec_call_record_entry(r, t);
+	tr_event_set(&ev, TR_F_STATUS, (uint64_t)status);
+	for (size_t i = 0; i < t->nend; i++)
+		mem[i] = (struct tr_mem){t->end_writes[i].addr,
+					 {&t->end_writes[i].value, 4}};
+	ev.mem = mem;
+	ev.nmem = t->nend;
+	rec_emit(r, &ev);
+	free(mem);
+}
+
+void rec_task_ends(struct recorder *r, struct task *t)
+{
+	unsigned long status;
+
+	t->exiting = true;
+	if (tr_tracee_event_msg(t->tid, &status) < 0)
+		return;
+	find_end_writes(t);
+	/* Recorded before the kernel writes and wakes those who wait for it:
+	 * what they do then comes after. */
+	emit_exit(r, t, (int)status);
+	rec_resume(t, TR_RESUME_CONT, 0);
 }
 
 static void unlink_task(struct recorder *r, struct task *t)
@@ -260,16 +292,7 @@ static void unlink_task(struct recorder *r, struct task *t)
 
 void rec_task_died(struct recorder *r, struct task *t, int status)
 {
-	struct tr_event ev = rec_event(TR_EV_EXIT, t);
-	const struct task *other = neighbour(r, t);
-
-	/* Killed inside a call: show which. */
-	if (t->in_call && !t->new_image)
-		rec_call_record_entry(r, t);
-	tr_event_set(&ev, TR_F_STATUS, (uint64_t)status);
-	if (other)
-		rec_read_ranges(r, other, &t->end_writes, &ev);
-	rec_emit(r, &ev);
+	emit_exit(r, t, status);
 	if (t->tid == r->root) {
 		r->root_status = status;
 		r->root_done = true;
@@ -281,7 +304,7 @@ void rec_task_died(struct recorder *r, struct task *t, int status)
 	rec_call_release(t);
 	rec_domain_leave(r, t);
 	rec_aspace_leave(r, t);
-	tr_ranges_release(&t->end_writes);
+	free(t->end_writes);
 	free(t->held);
 	free(t);
 }

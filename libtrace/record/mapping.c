@@ -53,7 +53,7 @@ void rec_after_mapping(struct recorder *r, struct task *t,
 		if (writable)
 			t->as->shared = true;
 		if (m->file)
-			rec_map_shared(r, t, st, writable);
+			rec_map_shared(r, t, st, m->file, writable);
 	}
 	tr_patches_drop(&t->as->patches, m->start, m->end);
 	if (tr_patch_mapping(t->tid, m, &r->sites, &t->as->patches, &err) < 0)

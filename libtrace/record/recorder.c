@@ -92,6 +92,9 @@ void rec_dispatch(struct recorder *r, struct task *t, int status)
 	case PTRACE_EVENT_EXEC:
 		exec_event(r, t);
 		break;
+	case PTRACE_EVENT_EXIT:
+		rec_task_ends(r, t);
+		break;
 	case PTRACE_EVENT_STOP:
 		event_stop(r, t, WSTOPSIG(status));
 		break;

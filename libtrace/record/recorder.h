@@ -82,6 +82,7 @@ struct task {
 	bool state_due;    /* digest its state before it runs on */
 	struct aspace *as;
 	bool started;      /* its first event was written */
+	bool ended;        /* and its last */
 	bool filtered;     /* has a seccomp filter of its own */
 	bool untraced;     /* made with CLONE_UNTRACED, which was taken out */
 	bool in_call;
@@ -100,7 +101,11 @@ struct task {
 	/* memory the kernel writes when the task ends */
 	uint64_t clear_tid;   /* set_tid_address(2) */
 	uint64_t robust_list; /* set_robust_list(2) */
-	struct tr_ranges end_writes;
+	struct end_write {
+		uint64_t addr;
+		uint32_t value;
+	} *end_writes;
+	size_t nend, end_cap;
 	struct task *next;
 };
 
@@ -114,6 +119,7 @@ struct early {
 struct shared_file {
 	dev_t dev;
 	ino_t ino;
+	uint32_t file; /* store id */
 	struct domain *domain;
 	bool writable;
 };
@@ -184,6 +190,8 @@ void rec_call_exit(struct recorder *r, struct task *t);
 /* The filter's stop, for tasks whose entry was seen before it. */
 void rec_call_filtered(struct task *t);
 void rec_call_record_entry(struct recorder *r, struct task *t);
+/* The same for a call that has blocked, with what it wrote so far. */
+void rec_call_record_blocked(struct recorder *r, struct task *t);
 void rec_call_finish_interrupted(struct recorder *r, struct task *t);
 void rec_call_release(struct task *t);
 
@@ -215,7 +223,7 @@ struct aspace *rec_aspace_new(struct recorder *r, struct domain *d);
 void rec_aspace_leave(struct recorder *r, struct task *t);
 void rec_clone_event(struct recorder *r, struct task *t);
 void rec_task_first_stop(struct recorder *r, struct task *t);
-/* The task is about to end by itself. */
+/* PTRACE_EVENT_EXIT: the task is about to end. */
 void rec_task_ends(struct recorder *r, struct task *t);
 void rec_task_died(struct recorder *r, struct task *t, int status);
 /* The task that goes on after execve under the leader's id. */
@@ -230,7 +238,11 @@ void rec_exec_done(struct recorder *r, struct task *t);
 /* The task has mapped the file shared: domains that see each other's writes
  * through it become one. */
 void rec_map_shared(struct recorder *r, struct task *t, const struct stat *st,
-		    bool writable);
+		    uint32_t file, bool writable);
+/* If the call in flight changed a file that is mapped shared, say in the event
+ * where, so that replay changes the mapping. */
+void rec_write_shared(struct recorder *r, const struct task *t,
+		      struct tr_event *ev);
 void rec_shared_forget(struct recorder *r, const struct domain *d);
 
 /* sched.c: which task of a domain runs. */

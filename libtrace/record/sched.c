@@ -277,7 +277,7 @@ bool rec_sched_poll(struct recorder *r)
 			continue;
 		}
 		if (!t->exiting)
-			rec_call_record_entry(r, t);
+			rec_call_record_blocked(r, t);
 		next_turn(r, d);
 	}
 	return waiting;

@@ -3,8 +3,10 @@
  *
  * A file that only readers map shared joins nobody.
  */
-#include <string.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 #include "libtrace/base/alloc.h"
 #include "libtrace/record/recorder.h"
@@ -34,7 +36,7 @@ static struct domain *to_join(const struct recorder *r, const struct domain *d,
 }
 
 void rec_map_shared(struct recorder *r, struct task *t, const struct stat *st,
-		    bool writable)
+		    uint32_t file, bool writable)
 {
 	struct domain *d = t->as->domain, *other;
 
@@ -61,5 +63,69 @@ void rec_map_shared(struct recorder *r, struct task *t, const struct stat *st,
 		rec_note(r, t->as->stream, t->id, TR_NOTE_SHARED_WRITABLE, "");
 	TR_GROW(r->shared, r->nshared, r->shared_cap);
 	r->shared[r->nshared++] =
-		(struct shared_file){st->st_dev, st->st_ino, d, writable};
+		(struct shared_file){st->st_dev, st->st_ino, file, d, writable};
+}
+
+static const struct shared_file *find(const struct recorder *r,
+				      const struct stat *st)
+{
+	for (size_t i = 0; i < r->nshared; i++)
+		if (r->shared[i].dev == st->st_dev &&
+		    r->shared[i].ino == st->st_ino)
+			return &r->shared[i];
+	return NULL;
+}
+
+/* The file position after the call, from /proc/PID/fdinfo/FD. */
+static bool position(pid_t tid, int fd, uint64_t *pos)
+{
+	TR_AUTOFREE char *path = tr_printf("/proc/%d/fdinfo/%d", (int)tid, fd);
+	TR_AUTOFCLOSE FILE *f = fopen(path, "re");
+
+	return f && fscanf(f, "pos: %" SCNu64, pos) == 1;
+}
+
+/* Where a successful write began; false when it is no write. */
+static bool write_offset(const struct task *t, uint64_t *offset)
+{
+	const struct tr_call *c = &t->fl.call;
+
+	switch (c->nr) {
+	case SYS_pwrite64:
+	case SYS_pwritev:
+		*offset = c->args[3];
+		return true;
+	case SYS_write:
+	case SYS_writev:
+		if (!position(t->tid, (int)c->args[0], offset))
+			return false;
+		*offset -= (uint64_t)c->result;
+		return true;
+	default:
+		return false;
+	}
+}
+
+void rec_write_shared(struct recorder *r, const struct task *t,
+		      struct tr_event *ev)
+{
+	const struct tr_call *c = &t->fl.call;
+	bool resizes = c->nr == SYS_ftruncate || c->nr == SYS_fallocate;
+	const struct shared_file *s;
+	uint64_t offset;
+	struct stat st;
+	char path[64];
+
+	if (!r->nshared || c->result < 0 ||
+	    (!resizes && tr_sys_write_fd(c->nr) != 0))
+		return;
+	snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)t->tid,
+		 (int)c->args[0]);
+	s = stat(path, &st) == 0 ? find(r, &st) : NULL;
+	if (!s || (!resizes && !write_offset(t, &offset)))
+		return;
+	tr_event_set(ev, TR_F_FILE, s->file);
+	tr_event_set(ev, TR_F_SIZE, (uint64_t)st.st_size);
+	if (!resizes)
+		tr_event_set(ev, TR_F_OFFSET, offset);
 }

@@ -147,8 +147,9 @@ static bool read_task(void *ctx, uint64_t addr, void *buf, size_t n)
 	return tr_memory_read(((struct rtask *)ctx)->tid, addr, buf, n) == 0;
 }
 
-/* What the program writes to its output is in its memory at the entry. */
-static int take_output(struct tr_replay *r, struct rtask *t,
+/* What the program writes to its output, or to a file that is mapped, is in
+ * its memory at the entry. */
+static int take_written(struct tr_replay *r, struct rtask *t,
 		       struct tr_error *err)
 {
 	const struct tr_regs *g = &r->ev.regs;
@@ -162,7 +163,8 @@ static int take_output(struct tr_replay *r, struct rtask *t,
 	struct tr_ranges in = {0};
 	int failed = 0;
 
-	if (!tr_event_has(&r->ev, TR_F_OUTPUT))
+	r->is_output = tr_event_has(&r->ev, TR_F_OUTPUT);
+	if (!r->is_output && !tr_event_has(&r->ev, TR_F_OFFSET))
 		return 0;
 	tr_call_enter(&call, &in);
 	for (size_t i = 0; i < in.n && left > 0; i++) {
@@ -174,10 +176,10 @@ static int take_output(struct tr_replay *r, struct rtask *t,
 		if (rg->arg != 1)
 			continue;
 		if (tr_memory_read(t->tid, rg->addr,
-				   tr_buf_reserve(&r->output, n), n) < 0)
+				   tr_buf_reserve(&r->written, n), n) < 0)
 			failed = tr_fail_errno(err, "task %u: reading output",
 					       t->id);
-		r->output.len += n;
+		r->written.len += n;
 		left -= (int64_t)n;
 	}
 	tr_ranges_release(&in);
@@ -204,6 +206,23 @@ static void follow_stack_limit(const struct tr_replay *r,
 		tr_vessel_limit_stack(t->tid, rl.rlim_cur);
 }
 
+/* The call changed a file that is mapped shared. */
+static int change_mapped_file(struct tr_replay *r, struct tr_error *err)
+{
+	uint32_t file = (uint32_t)tr_event_get(&r->ev, TR_F_FILE);
+
+	if (!tr_event_has(&r->ev, TR_F_FILE))
+		return 0;
+	if (tr_backing_resize(&r->backing, file,
+			      tr_event_get(&r->ev, TR_F_SIZE), err) < 0)
+		return -1;
+	if (!tr_event_has(&r->ev, TR_F_OFFSET))
+		return 0;
+	return tr_backing_write(&r->backing, file, r->written.data,
+				r->written.len,
+				tr_event_get(&r->ev, TR_F_OFFSET), err);
+}
+
 static enum applied apply_syscall(struct tr_replay *r, struct rtask *t,
 				  struct tr_error *err)
 {
@@ -218,9 +237,11 @@ static enum applied apply_syscall(struct tr_replay *r, struct rtask *t,
 		how = check_args(r, t);
 	if (how != AGREED)
 		return how;
-	if (take_output(r, t, err) < 0)
+	if (take_written(r, t, err) < 0)
 		return TROUBLE;
 	follow_stack_limit(r, t);
+	if (change_mapped_file(r, err) < 0)
+		return TROUBLE;
 	if (sys && sys->class == TR_SYS_MAP &&
 	    tr_event_get(&r->ev, TR_F_ORIGIN) == TR_ORIGIN_KERNEL) {
 		how = rep_apply_mapping(r, t, err);
@@ -239,7 +260,11 @@ static enum applied apply_enter(struct tr_replay *r, struct rtask *t,
 {
 	enum applied how = reach_call(r, t, err);
 
-	return how == AGREED ? check_args(r, t) : how;
+	if (how == AGREED)
+		how = check_args(r, t);
+	if (how == AGREED && apply_mem(r, t, err) < 0)
+		return TROUBLE;
+	return how;
 }
 
 static enum applied apply_clone(struct tr_replay *r, struct rtask *t,
@@ -463,6 +488,11 @@ enum applied rep_apply(struct tr_replay *r, struct tr_error *err)
 		return AGREED;
 	if (r->ev.type == TR_EV_IMAGE)
 		return apply_image(r, t, err);
+	if (!t && !tr_reader_complete(r->reader)) {
+		/* Its beginning is in a chunk that was not sealed. */
+		r->cut = true;
+		return AGREED;
+	}
 	if (!t) {
 		tr_fail(err, TR_ECORRUPT, "event %" PRIu64 ": task %u does not "
 			"exist", r->ev.number, r->ev.task);

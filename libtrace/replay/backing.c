@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "libtrace/base/alloc.h"
+#include "libtrace/base/io.h"
 
 void tr_backing_add(struct tr_backing *b, const struct tr_event *ev)
 {
@@ -66,9 +67,9 @@ static int memory_of(const struct tr_backing *b, const struct tr_backed *e)
  * there already) or the file changed while nobody did, or is another file
  * that got the inode's number.
  */
-const char *tr_backing_path(void *backing, uint32_t file, struct tr_error *err)
+static struct tr_backed *get(struct tr_backing *b, uint32_t file,
+			     struct tr_error *err)
 {
-	struct tr_backing *b = backing;
 	struct tr_backed *e = NULL;
 
 	for (size_t i = 0; i < b->n; i++)
@@ -87,7 +88,41 @@ const char *tr_backing_path(void *backing, uint32_t file, struct tr_error *err)
 		if (fill(b, file, e->fd, err) < 0)
 			return NULL;
 	}
+	return e;
+}
+
+const char *tr_backing_path(void *backing, uint32_t file, struct tr_error *err)
+{
+	struct tr_backing *b = backing;
+	const struct tr_backed *e = get(b, file, err);
+
+	if (!e)
+		return NULL;
 	snprintf(b->path, sizeof b->path, "/proc/%d/fd/%d", (int)getpid(),
 		 e->fd);
 	return b->path;
+}
+
+int tr_backing_write(struct tr_backing *b, uint32_t file, const void *data,
+		     size_t n, uint64_t offset, struct tr_error *err)
+{
+	const struct tr_backed *e = get(b, file, err);
+
+	if (!e)
+		return -1;
+	if (tr_pwrite_all(e->fd, data, n, (off_t)offset) < 0)
+		return tr_fail_errno(err, "memory of file %u", file);
+	return 0;
+}
+
+int tr_backing_resize(struct tr_backing *b, uint32_t file, uint64_t size,
+		      struct tr_error *err)
+{
+	const struct tr_backed *e = get(b, file, err);
+
+	if (!e)
+		return -1;
+	if (ftruncate(e->fd, (off_t)size) < 0)
+		return tr_fail_errno(err, "memory of file %u", file);
+	return 0;
 }

@@ -27,6 +27,12 @@ void tr_backing_add(struct tr_backing *b, const struct tr_event *ev);
 /* The path of the file's memory, good until the next call; for
  * struct tr_image_source. */
 const char *tr_backing_path(void *backing, uint32_t file, struct tr_error *err);
+/* A call wrote to the file, or changed its size. */
+int tr_backing_write(struct tr_backing *b, uint32_t file, const void *data,
+		     size_t n, uint64_t offset, struct tr_error *err)
+	TR_MUST_CHECK;
+int tr_backing_resize(struct tr_backing *b, uint32_t file, uint64_t size,
+		      struct tr_error *err) TR_MUST_CHECK;
 void tr_backing_release(struct tr_backing *b);
 
 #endif

@@ -109,7 +109,8 @@ int tr_replay_step(struct tr_replay *r, struct tr_replay_step *step,
 	if (got == 0)
 		return at_end(r, step);
 	r->ev = *ev;
-	r->output.len = 0;
+	r->written.len = 0;
+	r->is_output = false;
 	switch (rep_apply(r, err)) {
 	case TROUBLE:
 		return -1;
@@ -121,7 +122,7 @@ int tr_replay_step(struct tr_replay *r, struct tr_replay_step *step,
 	case AGREED:
 		break;
 	}
-	if (r->stopped)
+	if (r->stopped || r->cut)
 		return at_end(r, step);
 	if (r->ev.stream)
 		rep_remember(r, &r->ev);
@@ -131,10 +132,10 @@ int tr_replay_step(struct tr_replay *r, struct tr_replay_step *step,
 	r->applied = true;
 	step->event = &r->ev;
 	step->what = TR_REPLAY_EVENT;
-	if (r->output.len) {
+	if (r->is_output && r->written.len) {
 		step->what = TR_REPLAY_OUTPUT;
 		step->output = (int)tr_event_get(&r->ev, TR_F_OUTPUT);
-		step->data = (struct tr_bytes){r->output.data, r->output.len};
+		step->data = (struct tr_bytes){r->written.data, r->written.len};
 	}
 	return 0;
 }
@@ -149,7 +150,7 @@ void tr_replay_free(struct tr_replay *r)
 	tr_feed_free(r->feed);
 	tr_site_cache_release(&r->sites);
 	tr_backing_release(&r->backing);
-	tr_buf_release(&r->output);
+	tr_buf_release(&r->written);
 	rep_evidence_release(r);
 	if (r->cpu >= 0)
 		sched_setaffinity(0, sizeof r->old_cpus, &r->old_cpus);

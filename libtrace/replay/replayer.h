@@ -58,11 +58,13 @@ struct tr_replay {
 
 	struct tr_event ev;      /* the event being applied, its arrays borrowed */
 	bool applied;            /* ev is applied, its stream not advanced */
-	struct tr_buf output;
+	struct tr_buf written;   /* what its call wrote to a descriptor */
+	bool is_output;          /* and that is the program's output */
 	struct tr_buf history[TR_HISTORY]; /* the events before, as text */
 	unsigned nhistory;
 
-	bool diverged, stopped, ended;
+	bool stopped, ended;
+	bool cut;          /* the recording was cut short before this */
 	bool resume_after; /* the event's task may run on */
 	struct tr_divergence divergence;
 	char note[512];

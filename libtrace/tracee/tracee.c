@@ -23,14 +23,14 @@ static long request(int req, pid_t tid, uintptr_t addr, uintptr_t data)
 		      (void *)data);
 }
 
-int tr_tracee_seize(pid_t tid, bool seccomp)
+int tr_tracee_seize(pid_t tid, bool recording)
 {
 	uintptr_t options = PTRACE_O_EXITKILL | PTRACE_O_TRACESYSGOOD |
 			    PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |
 			    PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC;
 
-	if (seccomp)
-		options |= PTRACE_O_TRACESECCOMP;
+	if (recording)
+		options |= PTRACE_O_TRACESECCOMP | PTRACE_O_TRACEEXIT;
 	return request(PTRACE_SEIZE, tid, 0, options) < 0 ? -1 : 0;
 }
 

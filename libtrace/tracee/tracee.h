@@ -16,8 +16,9 @@
 #include "libtrace/base/error.h"
 #include "libtrace/format/event.h"
 
-/* PTRACE_SEIZE with everything the engine needs to see; dies with us. */
-int tr_tracee_seize(pid_t tid, bool seccomp) TR_MUST_CHECK;
+/* PTRACE_SEIZE with everything the engine needs to see, for recording the
+ * filter's verdicts and ends, too; the task dies with us. */
+int tr_tracee_seize(pid_t tid, bool recording) TR_MUST_CHECK;
 
 int tr_tracee_get_regs(pid_t tid, struct tr_regs *regs) TR_MUST_CHECK;
 int tr_tracee_set_regs(pid_t tid, const struct tr_regs *regs) TR_MUST_CHECK;

@@ -41,7 +41,9 @@ static inline uint64_t syn_below(struct synthetic *s, uint64_t n)
 /* Of any magnitude, small ones as likely as large ones. */
 static inline uint64_t syn_number(struct synthetic *s)
 {
-	return syn_random(s) >> syn_below(s, 64);
+	uint64_t v = syn_random(s);
+
+	return v >> syn_below(s, 64);
 }
 
 /* A length or count below n. */
@@ -110,8 +112,11 @@ static inline void syn_regs(struct synthetic *s, struct tr_regs *r)
 	uint64_t v[TR_NREGS];
 
 	memset(v, 0, sizeof v);
-	for (unsigned n = (unsigned)syn_below(s, TR_NREGS + 1); n > 0; n--)
-		v[syn_below(s, TR_NREGS)] = syn_number(s);
+	for (unsigned n = (unsigned)syn_below(s, TR_NREGS + 1); n > 0; n--) {
+		size_t i = syn_below(s, TR_NREGS);
+
+		v[i] = syn_number(s);
+	}
 	memcpy(r, v, sizeof v);
 }
 

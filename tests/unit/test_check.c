@@ -164,6 +164,50 @@ static void removed_chunks(void)
 	CHECK(!strstr(report, "no digest"));
 }
 
+/* Where the stream's nth chunk begins in `b`. */
+static size_t chunk_at(const struct tr_buf *b, uint32_t stream, int nth)
+{
+	size_t at = 0;
+
+	while (at < b->len) {
+		const uint8_t *h = b->data + at;
+
+		if (tr_get_le32(h + 8) == stream && nth-- == 0)
+			return at;
+		at += TR_CHUNK_HEADER + tr_get_le32(h + 36);
+	}
+	abort();
+}
+
+/* One damaged chunk is one problem, and perhaps what could not be checked:
+ * the digests behind it are not said to be missing. */
+static void unread_digests(void)
+{
+	static const struct { uint32_t stream; int nth; size_t byte; } flip[] = {
+		{0, 1, TR_CHUNK_HEADER + 3}, {0, 1, 20},
+		{1, 0, TR_CHUNK_HEADER + 3}, {1, 0, 20},
+		{2, 0, TR_CHUNK_HEADER + 3}, {2, 0, 20},
+	};
+	TR_AUTOBUF struct tr_buf b = {0};
+	struct sample s = plain;
+
+	s.two_chunks = true;
+	sample_remove("chain");
+	sample_trace("chain", &s);
+	load("chain/chunks/000000", &b);
+	for (size_t i = 0; i < sizeof flip / sizeof *flip; i++) {
+		uint8_t *at = b.data + flip[i].byte +
+			      chunk_at(&b, flip[i].stream, flip[i].nth);
+
+		*at ^= 1;
+		sample_file("chain/chunks/000000", b.data, b.len);
+		CHECK(reports("chain", "checksum does not match"));
+		CHECK(!strstr(report, "no digest"));
+		CHECK(!strstr(report, "does not belong"));
+		*at ^= 1;
+	}
+}
+
 /* Damage is named for what it is, and what follows it is still looked at. */
 static void named_damage(void)
 {
@@ -367,6 +411,8 @@ static void contradictions(void)
 	}
 }
 
+/* ---- recordings that were cut short ---- */
+
 /* In a trace that says it is incomplete, what is lost is no corruption. */
 static void incomplete_is_not_corrupt(void)
 {
@@ -377,6 +423,98 @@ static void incomplete_is_not_corrupt(void)
 	sample_trace("partial", &s);
 	CHECK(reports("partial", "incomplete"));
 	CHECK(!strstr(report, "corrupt"));
+}
+
+/* Task 2 has lost its start, so that it seems to begin with an image. */
+static void image_after_gap(struct tr_event *ev)
+{
+	if (ev->type == TR_EV_START)
+		ev->type = 0;
+	else if (ev->type == TR_EV_SYSCALL && ev->task == 2)
+		ev->type = TR_EV_IMAGE;
+}
+
+/* Task 1 has lost the beginning of its fork and every read. */
+static void many_gaps(struct tr_event *ev)
+{
+	if (ev->type == TR_EV_CLONE)
+		ev->type = 0;
+	if (ev->type == TR_EV_SYSCALL && ev->task == 1 &&
+	    tr_event_get(ev, TR_F_NR) == 0)
+		ev->type = 0;
+}
+
+static void no_exits(struct tr_event *ev)
+{
+	if (ev->type == TR_EV_EXIT)
+		ev->type = 0;
+}
+
+static int count(const char *text)
+{
+	int n = 0;
+
+	for (const char *p = report; (p = strstr(p, text)) != NULL; p++)
+		n++;
+	return n;
+}
+
+/* A trace of spoilt events, cut short or not. */
+static bool cut_reports(void (*spoil)(struct tr_event *ev), bool incomplete,
+			const char *text)
+{
+	struct sample s = plain;
+
+	s.incomplete = incomplete;
+	s.spoil = spoil;
+	sample_remove("spoilt");
+	sample_trace("spoilt", &s);
+	return reports("spoilt", text);
+}
+
+/* What refers to lost events is no contradiction, and part of one problem. */
+static void gaps_explain(void)
+{
+	CHECK(cut_reports(image_after_gap, true, "; 1 later event needs what "
+			  "was lost"));
+	CHECK(count("corrupt") == 0 && count("are missing") == 1);
+	CHECK(stats.problems == 2);
+	CHECK(cut_reports(image_after_gap, false, "corrupt chunks/000000: "));
+	CHECK(count("are missing") == 1);
+}
+
+static void gaps_are_one_problem(void)
+{
+	CHECK(cut_reports(many_gaps, true, "events 4 to 4 are missing before "
+			  "it (4 events in 2 gaps)"));
+	CHECK(count("are missing") == 1 && count("corrupt") == 0);
+	CHECK(stats.problems == 2);
+	CHECK(cut_reports(many_gaps, false, "(4 events in 2 gaps)"));
+	CHECK(count("are missing") == 1 && count("corrupt") == 1);
+}
+
+static void unfinished_tasks(void)
+{
+	CHECK(cut_reports(no_exits, true,
+			  "incomplete chunks: 2 tasks had not ended"));
+	CHECK(count("ended") == 1 && count("corrupt") == 0);
+	CHECK(cut_reports(no_exit, true, "1 task had not ended"));
+	CHECK(cut_reports(no_exits, false, "task 1 never ends"));
+}
+
+/* Killed before anything was written; the chunk file may be empty, too. */
+static void nothing_written(void)
+{
+	struct sample s = plain;
+
+	s.incomplete = true;
+	sample_remove("spoilt");
+	sample_trace("spoilt", &s);
+	sample_file("spoilt/chunks/000000", "", 0);
+	CHECK(check("spoilt") > 0 && count("corrupt") == 0);
+	unlink("spoilt/chunks/000000");
+	CHECK(reports("spoilt", "incomplete chunks/000000: missing"));
+	CHECK(count("corrupt") == 0);
 }
 
 int main(void)
@@ -394,9 +532,14 @@ int main(void)
 	RUN(flips);
 	RUN(cuts);
 	RUN(removed_chunks);
+	RUN(unread_digests);
 	RUN(named_damage);
 	RUN(files);
 	RUN(contradictions);
 	RUN(incomplete_is_not_corrupt);
+	RUN(gaps_explain);
+	RUN(gaps_are_one_problem);
+	RUN(unfinished_tasks);
+	RUN(nothing_written);
 	return check_status();
 }

@@ -255,6 +255,11 @@ static void test_ended_streams(void)
 	CHECK(tr_writer_end_stream(w, 9, &err) == 0);
 	CHECK(tr_writer_end_stream(w, 77777, &err) == 0);
 	CHECK(tr_writer_put(w, &ev, &err) < 0 && err.code == TR_EINVAL);
+	/* A stream whose only event is refused leaves no chunk. */
+	ev.stream = 6000;
+	ev.has = 1;
+	CHECK(tr_writer_put(w, &ev, &err) < 0 && err.code == TR_EINVAL);
+	ev.has = 0;
 	ev.stream = 0;
 	ev.number++;
 	CHECK(tr_writer_put(w, &ev, &err) == 0);
@@ -267,6 +272,36 @@ static void test_ended_streams(void)
 	CHECK(tr_reader_complete(r));
 	CHECK(tr_reader_chunks(r, &refs) == 5001);
 	CHECK(tr_reader_stream_count(r) == 5001);
+	tr_reader_close(r);
+}
+
+/* Every stream that is left has its end, but the catalogue was cut off. */
+static void test_cut_catalogue(void)
+{
+	char path[128], name[200];
+	TR_AUTOCLOSE int dirfd = new_dir("a", path, sizeof path);
+	struct tr_error err;
+	struct tr_writer *w = tr_writer_open(dirfd, &err);
+	struct tr_event ev = {.type = TR_EV_EXIT, .number = 1, .stream = 1};
+	const struct tr_chunk_ref *refs;
+	struct tr_reader *r;
+
+	REQUIRE(w && write_manifest(dirfd, true) == 0);
+	REQUIRE(tr_writer_put(w, &ev, &err) == 0);
+	REQUIRE(tr_writer_end_stream(w, 1, &err) == 0);
+	ev.stream = 0;
+	ev.number = 2;
+	REQUIRE(tr_writer_put(w, &ev, &err) == 0);
+	REQUIRE(tr_writer_close(w, NULL, &err) == 0);
+	r = tr_reader_open(path, &err);
+	REQUIRE(r && tr_reader_complete(r));
+	REQUIRE(tr_reader_chunks(r, &refs) == 2 && refs[1].stream == 0);
+	snprintf(name, sizeof name, "%s/chunks/000000", path);
+	CHECK(truncate(name, (off_t)refs[1].offset) == 0);
+	tr_reader_close(r);
+	r = tr_reader_open(path, &err);
+	REQUIRE(r != NULL);
+	CHECK(!tr_reader_complete(r) && tr_reader_lost_bytes(r) == 0);
 	tr_reader_close(r);
 }
 
@@ -354,7 +389,9 @@ static void test_writer_refuses(void)
 	char path[128];
 	TR_AUTOCLOSE int dirfd = new_dir("a", path, sizeof path);
 	struct tr_error err;
-	struct tr_writer *w = tr_writer_open(dirfd, &err);
+	/* Each event ends a chunk: order holds beyond it. */
+	struct tr_writer *w = tr_writer_open_with(
+		dirfd, &(struct tr_writer_options){.chunk_size = 1}, &err);
 	struct tr_event ev = {.type = TR_EV_EXIT, .number = 5, .stream = 1};
 
 	REQUIRE(w && write_manifest(dirfd, true) == 0);
@@ -1105,6 +1142,37 @@ static void test_many_tasks(void)
 	tr_reader_close(r);
 }
 
+/* The codec's own guard, which the writer never lets it come to. */
+static void test_too_many_tasks(void)
+{
+	struct tr_codec codec = {0}, fresh = {0};
+	struct tr_decoder d = {0};
+	TR_AUTOBUF struct tr_buf b = {0};
+	struct tr_event ev = {.type = TR_EV_INSN, .number = 1};
+	struct tr_chunk_header h = {.records = TR_MAX_CHUNK_TASKS + 1,
+				    .first = 1, .last = 1};
+	struct tr_error err;
+	uint32_t n = 0;
+	int r;
+
+	tr_event_mark(&ev, TR_F_REGS);
+	tr_codec_begin(&codec, 1);
+	tr_codec_begin(&fresh, 1);
+	for (; ev.task < TR_MAX_CHUNK_TASKS; ev.task++)
+		CHECK(tr_encode(&codec, &ev, &b, &err) == 0);
+	CHECK(tr_codec_full(&codec));
+	CHECK(tr_encode(&codec, &ev, &b, &err) < 0 && err.code == TR_EINVAL);
+	CHECK(tr_encode(&fresh, &ev, &b, &err) == 0);
+	h.raw_size = (uint32_t)b.len;
+	tr_decoder_begin(&d, &h, b.data);
+	while ((r = tr_decoder_next(&d, &err)) > 0)
+		n++;
+	CHECK(r < 0 && err.code == TR_ECORRUPT && n == TR_MAX_CHUNK_TASKS);
+	tr_decoder_release(&d);
+	tr_codec_release(&codec);
+	tr_codec_release(&fresh);
+}
+
 /* Hand-made payloads: one decoder call, its code and its event's type. */
 static enum tr_code decode_bytes(const void *bytes, size_t n, uint32_t records,
 				 unsigned *type)
@@ -1161,6 +1229,9 @@ static void test_malformed_records(void)
 	DECODES(TR_ECORRUPT, 8, 1, FIRST);
 	DECODES(TR_ECORRUPT, 8, 2, FIRST, 8, 3, 3, 1, 0);
 	DECODES(TR_ECORRUPT, 0, 1, 8, 3, 2, 1, 0);
+	/* A number that wraps around and comes back in order. */
+	DECODES(TR_ECORRUPT, 8, 3, FIRST, 8, 12, 0xff, 0xff, 0xff, 0xff, 0xff,
+		0xff, 0xff, 0xff, 0xff, 1, 1, 0, 8, 3, 3, 1, 0);
 	DECODES(TR_ECORRUPT, 8, 2, FIRST, 8);
 	DECODES(TR_ECORRUPT, 8, 2, FIRST, 8, 3);
 	DECODES(TR_ECORRUPT, 8, 2, FIRST, 8, 2, 2, 1);
@@ -1593,6 +1664,7 @@ int main(void)
 	RUN(test_chunk_boundaries);
 	RUN(test_many_streams);
 	RUN(test_ended_streams);
+	RUN(test_cut_catalogue);
 	RUN(test_streams_apart);
 	RUN(test_cursor_from);
 	RUN(test_flush);
@@ -1616,6 +1688,7 @@ int main(void)
 	RUN(test_map_limits);
 	RUN(test_arg_limits);
 	RUN(test_many_tasks);
+	RUN(test_too_many_tasks);
 	RUN(test_compatible_parts);
 	RUN(test_malformed_records);
 	RUN(test_malformed_fields);

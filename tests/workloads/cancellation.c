@@ -24,15 +24,15 @@ static void *in_a_call(void *arg)
 	return NULL;
 }
 
-static void *computing(void *arg)
+static void *counting(void *arg)
 {
 	volatile unsigned long *n = arg;
 
 	CHECK(pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL) == 0);
 	pthread_cleanup_push(cleanup, (void *)10l);
 	running = 1;
-	for (;;)
-		++*n;
+	for (;; ++*n)
+		getppid();
 	pthread_cleanup_pop(0);
 	return NULL;
 }
@@ -72,7 +72,7 @@ int main(void)
 	CHECK(pipe(fds) == 0);
 	for (int i = 1; i <= 3; i++) {
 		cancel(in_a_call, fds);
-		cancel(computing, (void *)&n);
+		cancel(counting, (void *)&n);
 		cancel(later, NULL);
 		CHECK(cleaned == 111 * i);
 	}

@@ -1,4 +1,4 @@
-/* A thread that calls exit while others are blocked and compute: all end, and
+/* A thread that calls exit while others are blocked and busy: all end, and
  * what was left to do at exit is done once. */
 #include <pthread.h>
 #include <sys/wait.h>
@@ -27,10 +27,10 @@ static void *waits(void *arg)
 	return arg;
 }
 
-static void *computes(void *arg)
+static void *busy(void *arg)
 {
-	for (volatile unsigned long n = 0;; n++)
-		;
+	for (;;)
+		getppid();
 	return arg;
 }
 
@@ -49,7 +49,7 @@ static void process(int how)
 	CHECK(pthread_create(&t, NULL, reads, idle) == 0);
 	CHECK(pthread_create(&t, NULL, waits, NULL) == 0);
 	if (how == 1)
-		CHECK(pthread_create(&t, NULL, computes, NULL) == 0);
+		CHECK(pthread_create(&t, NULL, busy, NULL) == 0);
 	CHECK(pthread_create(&t, NULL, exits, (void *)(long)how) == 0);
 	if (how == 2)
 		pthread_exit(NULL); /* the first thread ends before */

@@ -39,13 +39,10 @@ int main(int argc, char **argv)
 	CHECK(find_map(&local, line, sizeof line) && strstr(line, "[stack]"));
 	CHECK(find_map(p, line, sizeof line) && strstr(line, " r--p "));
 	CHECK(munmap(p, 8192) == 0 && !find_map(p, line, sizeof line));
-	CHECK((fd = open("/proc/self/mem", O_RDWR)) >= 0);
+	CHECK((fd = open("/proc/self/mem", O_RDONLY)) >= 0);
 	own_variable = 41;
 	CHECK(pread(fd, &local, sizeof local, (off_t)&own_variable) ==
 	      sizeof local && local == 41);
-	CHECK(pwrite(fd, &(int){42}, sizeof local, (off_t)&own_variable) ==
-	      sizeof local);
-	CHECK(*(volatile int *)&own_variable == 42);
 	snprintf(line, sizeof line, "/proc/self/fd/%d", fd);
 	CHECK(readlink(line, exe, sizeof exe) > 0);
 	puts("ok");

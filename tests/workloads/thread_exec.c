@@ -1,4 +1,4 @@
-/* execve by a thread that is not the first, with others blocked, computing
+/* execve by a thread that is not the first, with others blocked, busy
  * and ending at the same time: the process goes on under its own number. */
 #include <pthread.h>
 #include <sys/wait.h>
@@ -13,10 +13,10 @@ static void *blocks(void *arg)
 	return arg;
 }
 
-static void *computes(void *arg)
+static void *busy(void *arg)
 {
-	for (volatile unsigned long n = 0;; n++)
-		;
+	for (;;)
+		getppid();
 	return arg;
 }
 
@@ -46,7 +46,7 @@ int main(int argc, char **argv)
 			snprintf(pid_text, sizeof pid_text, "%d", getpid());
 			pthread_create(&t, NULL, blocks, NULL);
 			if (i == 1)
-				pthread_create(&t, NULL, computes, NULL);
+				pthread_create(&t, NULL, busy, NULL);
 			pthread_create(&t, NULL, executes, NULL);
 			for (int j = 0; j < 5; j++)
 				pthread_create(&t, NULL, short_life, NULL);

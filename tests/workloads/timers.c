@@ -1,5 +1,5 @@
 /* timer_create with signals and values, ITIMER_VIRTUAL and ITIMER_PROF while
- * computing, alarm. */
+ * computing, with a system call now and then. */
 #include <signal.h>
 #include <sys/time.h>
 #include <time.h>
@@ -56,6 +56,7 @@ static void while_computing(void)
 	while (virtuals < 3 || profs < 3) {
 		for (unsigned i = 0; i < 100000; i++)
 			x = x * 1103515245u + i;
+		getppid();
 		n++;
 	}
 	t = (struct itimerval){0};
