@@ -43,7 +43,7 @@ SCALARS = {
     20: "length", 21: "file", 22: "method", 23: "dev", 24: "ino", 25: "mode",
     26: "size", 27: "mtime", 28: "parts", 29: "code", 30: "events",
     31: "tasks", 32: "streams", 33: "cpu", 34: "domain",
-    35: "memory", 36: "registers",
+    35: "memory", 36: "registers", 37: "offset",
 }
 SIGNED = {2, 27}
 IN_HEX = {12, 16, 17, 18, 23, 35, 36}

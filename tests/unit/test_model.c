@@ -628,7 +628,7 @@ static void other_irregular_calls(void)
 
 static void what_is_not_modelled(void)
 {
-	RUN_CALL(4096, SYS_shmat, 1, 0, 0);
+	RUN_CALL(0, SYS_remap_file_pages, A, 4096, 0);
 	CHECK(!known);
 	RUN_CALL(ERR(EPERM), SYS_bpf, 0, A, 8);
 	NO_OUT();
