@@ -103,7 +103,7 @@ void cli_put_escaped(const char *s, size_t n)
 		else if (c == '\t')
 			fputs("\\t", stdout);
 		else if (c < 0x20 || c == 0x7f)
-			printf("\\x%02x", c);
+			printf("\\%03o", c);
 		else
 			putchar(c);
 	}

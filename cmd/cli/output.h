@@ -31,7 +31,7 @@ bool cli_is_json(enum cli_format format);
 
 /* One value as a line on stdout; frees j. */
 void cli_json_line(struct tr_json *j);
-/* Bytes on stdout with control characters escaped as \n, \x1b, ... */
+/* Bytes on stdout with control characters escaped as \n, \033, ... */
 void cli_put_escaped(const char *s, size_t n);
 
 /* Write out what stdout holds, and keep the reason if that fails. */

@@ -107,7 +107,7 @@ int tr_read_file(int dirfd, const char *path, size_t max, struct tr_buf *b,
 }
 
 int tr_replace_file(int dirfd, const char *path, const void *data, size_t n,
-		    struct tr_error *err)
+		    bool sync, struct tr_error *err)
 {
 	TR_AUTOFREE char *tmp = tr_printf("%s.tmp", path);
 	TR_AUTOCLOSE int fd = openat(dirfd, tmp,
@@ -117,7 +117,7 @@ int tr_replace_file(int dirfd, const char *path, const void *data, size_t n,
 	if (fd < 0)
 		return tr_fail_errno(err, "%s", tmp);
 	if (tr_fault("replace-file") || tr_write_all(fd, data, n) < 0 ||
-	    fsync(fd) < 0 || renameat(dirfd, tmp, dirfd, path) < 0) {
+	    (sync && fsync(fd) < 0) || renameat(dirfd, tmp, dirfd, path) < 0) {
 		tr_fail_errno(err, "%s", path);
 		unlinkat(dirfd, tmp, 0);
 		return -1;

@@ -5,6 +5,7 @@
 #ifndef TR_BASE_IO_H
 #define TR_BASE_IO_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -23,9 +24,13 @@ ssize_t tr_pread_full(int fd, void *data, size_t n, off_t at) TR_MUST_CHECK;
  * as those of proc(5) included).  Path is relative to dirfd. */
 int tr_read_file(int dirfd, const char *path, size_t max, struct tr_buf *b,
 		 struct tr_error *err) TR_MUST_CHECK;
-/* Write a file atomically: temporary in the same directory, fsync, rename. */
+/*
+ * Write a file atomically: temporary in the same directory, then rename.  With
+ * `sync`, fsync(2) before the rename, so that the file is whole after a power
+ * failure, too; that costs milliseconds.
+ */
 int tr_replace_file(int dirfd, const char *path, const void *data, size_t n,
-		    struct tr_error *err) TR_MUST_CHECK;
+		    bool sync, struct tr_error *err) TR_MUST_CHECK;
 /* mkdir -p; existing directories are fine. */
 int tr_make_dirs(const char *path, mode_t mode, struct tr_error *err)
 	TR_MUST_CHECK;

@@ -328,31 +328,6 @@ int tr_appender_check(struct tr_appender *a, struct tr_error *err)
 	return -1;
 }
 
-static int sync_path(int dirfd, const char *name, struct tr_error *err)
-{
-	TR_AUTOCLOSE int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC);
-
-	if (fd < 0 || fsync(fd) < 0)
-		return tr_fail_errno(err, "%s", name);
-	return 0;
-}
-
-/* Files that were rolled are synced here, not when recording is waiting. */
-static int finish_files(struct tr_appender *a, struct tr_error *err)
-{
-	for (uint32_t i = 0; i <= a->file; i++) {
-		char name[TR_CHUNK_NAME];
-
-		tr_chunk_name(name, i);
-		if (sync_path(a->dirfd, name, err) < 0)
-			return -1;
-	}
-	if (tr_index_write(a->dirfd, a->refs, a->nrefs, err) < 0 ||
-	    sync_path(a->dirfd, "chunks", err) < 0)
-		return -1;
-	return sync_path(a->dirfd, ".", err);
-}
-
 int tr_appender_close(struct tr_appender *a, bool finish,
 		      struct tr_writer_stats *stats, struct tr_error *err)
 {
@@ -366,7 +341,7 @@ int tr_appender_close(struct tr_appender *a, bool finish,
 
 	r = tr_appender_check(a, err);
 	if (r == 0 && finish)
-		r = finish_files(a, err);
+		r = tr_index_write(a->dirfd, a->refs, a->nrefs, err);
 	if (stats)
 		*stats = a->stats;
 	free_appender(a);

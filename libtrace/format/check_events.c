@@ -464,6 +464,8 @@ static void read_events(struct pass *p, struct tr_reader *r)
 				  "%s", p->number, err.text);
 	} else if (p->c->complete && p->c->chunks_whole) {
 		check_complete(p);
+		/* A lost event may have been a digest. */
+		p->c->chunks_whole = p->gaps == 0;
 	} else if (!p->c->complete) {
 		count_unfinished(p);
 	}

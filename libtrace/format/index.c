@@ -64,7 +64,7 @@ int tr_index_write(int dirfd, const struct tr_chunk_ref *refs, size_t n,
 	b.len += CHECK_SIZE;
 	if (tr_fault("index-write"))
 		return tr_fail_errno(err, FILE_NAME);
-	return tr_replace_file(dirfd, FILE_NAME, b.data, b.len, err);
+	return tr_replace_file(dirfd, FILE_NAME, b.data, b.len, false, err);
 }
 
 /* How many entries the file has, or -1. */

@@ -134,7 +134,10 @@ int tr_manifest_write(int dirfd, const struct tr_manifest *m,
 	b.len += (size_t)snprintf((char *)tr_buf_reserve(&b, CHECK_SIZE + 1),
 				  CHECK_SIZE + 1, CHECK_FORMAT,
 				  (uint64_t)XXH3_64bits(b.data, b.len));
-	return tr_replace_file(dirfd, FILE_NAME, b.data, b.len, err);
+	/* The first one may be lost with all that follows; the last one is
+	 * what makes the trace count. */
+	return tr_replace_file(dirfd, FILE_NAME, b.data, b.len, m->complete,
+			       err);
 }
 
 static int damaged(struct tr_error *err, const char *member)

@@ -54,8 +54,10 @@ struct tr_writer_stats {
 };
 
 /*
- * Seal everything, wait for the background thread, write the index, fsync.
- * Frees w whether or not it succeeds.
+ * Seal everything, wait for the background thread, write the index.  Nothing
+ * is synced: a kill of this process loses nothing that was written, and what
+ * a power failure leaves undone shows in the checksums.  Frees w whether or not
+ * it succeeds.
  */
 int tr_writer_close(struct tr_writer *w, struct tr_writer_stats *stats,
 		    struct tr_error *err) TR_MUST_CHECK;

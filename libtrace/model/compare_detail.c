@@ -7,6 +7,7 @@
 #include "libtrace/base/alloc.h"
 #include "libtrace/format/event_copy.h"
 #include "libtrace/model/compare_impl.h"
+#include "libtrace/model/sink.h"
 #include "libtrace/model/syscalls.h"
 
 /* Text of one value in a difference. */
@@ -94,21 +95,19 @@ static void name_event(const struct tr_event *ev, char *out, size_t n)
 		snprintf(out, n, "%s", tr_event_type_name(ev->type));
 }
 
+/* In quotes as tr_sink_bytes has them, as many as n characters can hold. */
 static void show_bytes(const struct tr_bytes *b, uint64_t len, char *out,
 		       size_t n)
 {
+	TR_AUTOBUF struct tr_buf text = {0};
 	const uint8_t *p = b->data;
-	size_t at = 0;
+	size_t i;
 
-	out[at++] = '"';
-	for (size_t i = 0; i < b->len && at + 16 < n; i++) {
-		if (p[i] >= 0x20 && p[i] < 0x7f && p[i] != '"' && p[i] != '\\')
-			out[at++] = (char)p[i];
-		else
-			at += (size_t)snprintf(out + at, n - at, "\\x%02x",
-					       p[i]);
-	}
-	snprintf(out + at, n - at, "\"%s", len > at - 1 ? "..." : "");
+	for (i = 0; i < b->len && text.len + 16 < n; i++)
+		tr_put_escaped(&text, p[i], i + 1 < b->len ? p[i + 1] : -1);
+	snprintf(out, n, "\"%.*s\"%s", (int)text.len,
+		 text.data ? (const char *)text.data : "",
+		 len > i ? "..." : "");
 }
 
 static void show_result(int64_t v, char *out, size_t n)

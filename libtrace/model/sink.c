@@ -169,8 +169,7 @@ void tr_sink_symbol(struct tr_sink *s, const char *fmt, ...)
 	tr_buf_release(&b);
 }
 
-/* One byte as C would write it; `next` is the byte after it, or -1. */
-static void put_escaped(struct tr_buf *b, uint8_t c, int next)
+void tr_put_escaped(struct tr_buf *b, uint8_t c, int next)
 {
 	static const char from[] = "\n\t\r\f\v\"\\", to[] = "ntrfv\"\\";
 	const char *at = c ? strchr(from, c) : NULL;
@@ -189,7 +188,7 @@ static void put_quoted(struct tr_buf *b, const uint8_t *p, size_t n)
 {
 	tr_buf_put_u8(b, '"');
 	for (size_t i = 0; i < n; i++)
-		put_escaped(b, p[i], i + 1 < n ? p[i + 1] : -1);
+		tr_put_escaped(b, p[i], i + 1 < n ? p[i + 1] : -1);
 	tr_buf_put_u8(b, '"');
 }
 

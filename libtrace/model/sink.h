@@ -25,6 +25,9 @@ struct tr_sink {
 void tr_put(struct tr_buf *b, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
+/* One byte as C would write it; `next` is the byte after it, or -1. */
+void tr_put_escaped(struct tr_buf *b, uint8_t c, int next);
+
 void tr_sink_object(struct tr_sink *s); /* {, ended by tr_sink_end */
 void tr_sink_array(struct tr_sink *s);  /* [ */
 void tr_sink_end(struct tr_sink *s);

@@ -444,6 +444,12 @@ static void many_gaps(struct tr_event *ev)
 		ev->type = 0;
 }
 
+static void no_digests(struct tr_event *ev)
+{
+	if (ev->type == TR_EV_DIGEST)
+		ev->type = 0;
+}
+
 static void no_exits(struct tr_event *ev)
 {
 	if (ev->type == TR_EV_EXIT)
@@ -491,6 +497,8 @@ static void gaps_are_one_problem(void)
 	CHECK(stats.problems == 2);
 	CHECK(cut_reports(many_gaps, false, "(4 events in 2 gaps)"));
 	CHECK(count("are missing") == 1 && count("corrupt") == 1);
+	CHECK(cut_reports(no_digests, false, "are missing"));
+	CHECK(count("no digest") == 0);
 }
 
 static void unfinished_tasks(void)

@@ -226,6 +226,13 @@ static void program(struct tr_event *ev)
 		ev->text = (struct tr_bytes){"/bin/ls", 7};
 }
 
+/* Escaped as dump does it: octal, three digits where a digit follows. */
+static void odd_bytes(struct tr_event *ev)
+{
+	if (ev->type == TR_EV_IMAGE)
+		ev->text = (struct tr_bytes){"\n\"\342" "6\342x", 6};
+}
+
 static void mapped(struct tr_event *ev)
 {
 	if (ev->type == TR_EV_FILE)
@@ -255,6 +262,8 @@ static void each_kind(void)
 			"exit status: exited with 0, killed by SIGKILL"));
 	CHECK(spoilt_by(program, "data",
 			"program of image: \"/bin/sh\", \"/bin/ls\""));
+	CHECK(spoilt_by(odd_bytes, "data", "program of image: \"/bin/sh\", "
+			"\"\\n\\\"\\3426\\342x\""));
 	CHECK(spoilt_by(mapped, "data",
 			"mapped file of image: \"source-0\", \"elsewhere\""));
 }

@@ -178,7 +178,7 @@ static void damage(const char *path, const char *name, uint64_t seed)
 		n = at;
 	else
 		b.data[at] ^= (uint8_t)(1u << syn_below(&syn, 8));
-	CHECK(tr_replace_file(AT_FDCWD, full, b.data, n, &err) == 0);
+	CHECK(tr_replace_file(AT_FDCWD, full, b.data, n, false, &err) == 0);
 }
 
 static void remove_index(const char *path)

@@ -1508,7 +1508,7 @@ static void forge(int dirfd, const char *from, const char *to)
 	b.len += (size_t)sprintf((char *)tr_buf_reserve(&b, 64),
 				 "  \"checksum\": \"%016" PRIx64 "\"\n}\n",
 				 (uint64_t)XXH3_64bits(b.data, b.len));
-	CHECK(tr_replace_file(dirfd, "manifest.json", b.data, b.len, &err) ==
+	CHECK(tr_replace_file(dirfd, "manifest.json", b.data, b.len, false, &err) ==
 	      0);
 }
 
