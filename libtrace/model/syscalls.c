@@ -261,3 +261,41 @@ int tr_sys_write_fd(uint64_t nr)
 		return -1;
 	}
 }
+
+bool tr_sys_may_block(uint64_t nr)
+{
+	static const uint16_t calls[] = {
+		SYS_read, SYS_readv, SYS_pread64, SYS_preadv, SYS_preadv2,
+		SYS_write, SYS_writev, SYS_pwrite64, SYS_pwritev, SYS_pwritev2,
+		SYS_open, SYS_openat, SYS_openat2, SYS_creat, SYS_close,
+		SYS_poll, SYS_ppoll, SYS_select, SYS_pselect6, SYS_epoll_wait,
+		SYS_epoll_pwait, SYS_epoll_pwait2, SYS_futex, SYS_futex_waitv,
+		SYS_nanosleep, SYS_clock_nanosleep, SYS_pause, SYS_wait4,
+		SYS_waitid, SYS_accept, SYS_accept4, SYS_connect, SYS_recvfrom,
+		SYS_recvmsg, SYS_recvmmsg, SYS_sendto, SYS_sendmsg,
+		SYS_sendmmsg, SYS_flock, SYS_fcntl, SYS_ioctl,
+		SYS_rt_sigsuspend, SYS_rt_sigtimedwait, SYS_msgsnd, SYS_msgrcv,
+		SYS_semop, SYS_semtimedop, SYS_mq_timedsend,
+		SYS_mq_timedreceive, SYS_io_getevents, SYS_splice, SYS_tee,
+		SYS_vmsplice, SYS_sendfile, SYS_copy_file_range, SYS_fsync,
+		SYS_fdatasync, SYS_sync, SYS_syncfs, SYS_msync, SYS_getrandom,
+		SYS_restart_syscall,
+		455, 456, /* futex_wait, futex_requeue: newer than the headers */
+	};
+
+	for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+		if (calls[i] == nr)
+			return true;
+	return !tr_sys_lookup(nr);
+}
+
+bool tr_sys_writes(const struct tr_sys *sys)
+{
+	for (int i = 0; i < sys->nargs; i++)
+		if ((sys->arg[i].type == TR_ARG_BUF ||
+		     sys->arg[i].type == TR_ARG_IOVEC ||
+		     sys->arg[i].type == TR_ARG_MSG) &&
+		    (sys->arg[i].dir & TR_DIR_OUT))
+			return true;
+	return false;
+}

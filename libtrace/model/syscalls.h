@@ -144,6 +144,11 @@ int tr_sys_kernel_copy_fd(uint64_t nr);
  * (write, pwrite64, writev, pwritev, pwritev2, sendto, sendmsg), or -1. */
 int tr_sys_write_fd(uint64_t nr);
 
+/* Can the call wait for something that another task does? */
+bool tr_sys_may_block(uint64_t nr);
+/* Has it arguments through which the kernel writes? */
+bool tr_sys_writes(const struct tr_sys *sys);
+
 const char *tr_errno_name(int e);   /* "ENOENT", or NULL */
 const char *tr_signal_name(int sig); /* "SIGSEGV", or NULL */
 

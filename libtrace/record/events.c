@@ -145,6 +145,17 @@ void rec_read_ranges(struct recorder *r, const struct task *t,
 	ev->nmem = n;
 }
 
+/* Is another task of the domain in a call that may write its memory any time?
+ * A digest taken then would not be that of any point of the event order. */
+static bool kernel_may_write(const struct recorder *r, const struct task *t)
+{
+	for (const struct task *o = r->tasks; o; o = o->next)
+		if (o != t && o->as->domain == t->as->domain && o->in_call &&
+		    (!o->fl.sys || tr_sys_writes(o->fl.sys)))
+			return true;
+	return false;
+}
+
 void rec_state(struct recorder *r, struct task *t)
 {
 	struct tr_event ev = rec_event(TR_EV_STATE, t);
@@ -152,6 +163,8 @@ void rec_state(struct recorder *r, struct task *t)
 	struct tr_regs regs;
 	uint64_t memory;
 
+	if (kernel_may_write(r, t))
+		return; /* it stays due */
 	t->calls = 0;
 	t->state_due = false;
 	if (tr_tracee_get_regs(t->tid, &regs) < 0 ||

@@ -169,7 +169,8 @@ void rec_note(struct recorder *r, uint32_t stream, uint32_t task,
  * valid until the next call. */
 void rec_read_ranges(struct recorder *r, const struct task *t,
 		     const struct tr_ranges *ranges, struct tr_event *ev);
-/* Record the digests of the stopped task's state. */
+/* Record the digests of the stopped task's state, unless the kernel may change
+ * it at any time. */
 void rec_state(struct recorder *r, struct task *t);
 /* Take the finished digests of stored files; all of them when `wait`. */
 void rec_digests(struct recorder *r, bool wait);

@@ -248,15 +248,12 @@ void rec_preempted(struct recorder *r, struct task *t)
 	rec_run(r, t, TR_RESUME_CONT, 0);
 }
 
-/* Calls that make tasks or change mappings never block for long, and what they
- * change must not change while another task runs. */
+/* What a call that only takes long changes must not change while another task
+ * runs: its turn lasts until it returns. */
 static bool may_block(const struct task *t)
 {
-	const struct tr_sys *sys = t->fl.sys;
-
 	return !t->new_image && !t->fl.denied &&
-	       (!sys || sys->class == TR_SYS_PLAIN ||
-		sys->class == TR_SYS_UNMODELLED);
+	       tr_sys_may_block(t->fl.call.nr);
 }
 
 bool rec_sched_poll(struct recorder *r)

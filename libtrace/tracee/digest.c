@@ -1,32 +1,24 @@
 /* State digests of a stopped task. */
 #include "libtrace/tracee/digest.h"
 
-#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <xxhash.h>
 
 #include "libtrace/base/alloc.h"
-#include "libtrace/base/io.h"
 #include "libtrace/intercept/abi.h"
 #include "libtrace/state/maps.h"
 #include "libtrace/tracee/memory.h"
-
-#define PAGE 4096u
-#define RUN 64u /* pages read at a time */
-
-/* proc_pid_pagemap(5) */
-#define PM_EXISTS ((uint64_t)3 << 62)
-#define PM_FILE ((uint64_t)1 << 61)
+#include "libtrace/tracee/pagemap.h"
 
 struct walk {
 	pid_t tid;
-	int pagemap;
+	const struct tr_vma *v; /* the mapping being walked */
 	XXH3_state_t *state;
 	tr_digest_page_fn *page;
 	void *ctx;
 	uint64_t zero_hash;
-	uint8_t buf[RUN * PAGE];
+	uint8_t buf[TR_PM_RUN * TR_PAGE];
 };
 
 static bool is_covered(const struct tr_vma *v)
@@ -42,7 +34,7 @@ static bool is_covered(const struct tr_vma *v)
 
 static void add_page(struct walk *w, uint64_t addr, const uint8_t *data)
 {
-	uint64_t words[2] = {addr, XXH3_64bits(data, PAGE)};
+	uint64_t words[2] = {addr, XXH3_64bits(data, TR_PAGE)};
 
 	if (words[1] == w->zero_hash)
 		return;
@@ -56,69 +48,51 @@ static bool wanted(const struct tr_vma *v, uint64_t entry)
 {
 	if (v->flags & MAP_SHARED)
 		return true;
-	return (entry & PM_EXISTS) && !(entry & PM_FILE);
+	return (entry & TR_PM_EXISTS) && !(entry & TR_PM_FILE);
 }
 
-static void add_run(struct walk *w, const struct tr_vma *v, uint64_t addr,
-		    const uint64_t *entries, size_t n)
+static int add_run(void *ctx, uint64_t addr, const uint64_t *entries, size_t n,
+		   struct tr_error *err)
 {
+	struct walk *w = ctx;
 	bool any = false;
 	size_t got;
 
+	(void)err;
 	for (size_t i = 0; i < n; i++)
-		any |= wanted(v, entries[i]);
+		any |= wanted(w->v, entries[i]);
 	if (!any)
-		return;
+		return 0;
 	/* Reading stops where a shared mapping reaches beyond its file. */
-	got = tr_memory_read_some(w->tid, addr, w->buf, n * PAGE) / PAGE;
+	got = tr_memory_read_some(w->tid, addr, w->buf, n * TR_PAGE) / TR_PAGE;
 	for (size_t i = 0; i < got; i++)
-		if (wanted(v, entries[i]))
-			add_page(w, addr + i * PAGE, w->buf + i * PAGE);
-}
-
-static int add_mapping(struct walk *w, const struct tr_vma *v,
-		       struct tr_error *err)
-{
-	uint64_t entries[RUN];
-
-	for (uint64_t a = v->start; a < v->end;) {
-		size_t n = (v->end - a) / PAGE;
-
-		if (n > RUN)
-			n = RUN;
-		if (tr_pread_full(w->pagemap, entries, n * 8,
-				  (off_t)(a / PAGE * 8)) != (ssize_t)(n * 8))
-			return tr_fail_errno(err, "task %d: pagemap",
-					     (int)w->tid);
-		add_run(w, v, a, entries, n);
-		a += n * PAGE;
-	}
+		if (wanted(w->v, entries[i]))
+			add_page(w, addr + i * TR_PAGE, w->buf + i * TR_PAGE);
 	return 0;
 }
 
 int tr_digest_pages(pid_t tid, tr_digest_page_fn *page, void *ctx,
 		    uint64_t *digest, struct tr_error *err)
 {
-	TR_AUTOFREE char *path = tr_printf("/proc/%d/pagemap", (int)tid);
-	TR_AUTOCLOSE int pagemap = open(path, O_RDONLY | O_CLOEXEC);
+	TR_AUTOCLOSE int pagemap = tr_pagemap_open(tid, err);
 	TR_AUTOFREE struct walk *w = tr_alloc(sizeof *w);
 	TR_AUTOVMAS struct tr_vmas vmas = {0};
 	int failed = 0;
 
-	if (pagemap < 0)
-		return tr_fail_errno(err, "%s", path);
-	if (tr_vmas_read(tid, &vmas, err) < 0)
+	if (pagemap < 0 || tr_vmas_read(tid, &vmas, err) < 0)
 		return -1;
 	w->tid = tid;
-	w->pagemap = pagemap;
 	w->page = page;
 	w->ctx = ctx;
-	w->zero_hash = XXH3_64bits(w->buf, PAGE);
+	w->zero_hash = XXH3_64bits(w->buf, TR_PAGE);
 	w->state = XXH3_createState();
 	XXH3_64bits_reset(w->state);
-	for (size_t i = 0; i < vmas.n && !failed; i++)
-		if (is_covered(&vmas.v[i]))
-			failed = add_mapping(w, &vmas.v[i], err);
+	for (size_t i = 0; i < vmas.n && !failed; i++) {
+		w->v = &vmas.v[i];
+		if (is_covered(w->v))
+			failed = tr_pagemap_walk(pagemap, w->v->start,
+						 w->v->end, add_run, w, err);
+	}
 	*digest = XXH3_64bits_digest(w->state);
 	XXH3_freeState(w->state);
 	return failed;

@@ -13,14 +13,8 @@
 #include "libtrace/base/io.h"
 #include "libtrace/intercept/abi.h"
 #include "libtrace/tracee/memory.h"
+#include "libtrace/tracee/pagemap.h"
 #include "libtrace/tracee/remote.h"
-
-#define PAGE 4096u
-
-/* Bits of /proc/PID/pagemap, Documentation/admin-guide/mm/pagemap.rst. */
-#define PM_PRESENT ((uint64_t)1 << 63)
-#define PM_SWAPPED ((uint64_t)1 << 62)
-#define PM_FILE ((uint64_t)1 << 61) /* file page or shared anonymous */
 
 void tr_image_release(struct tr_image *im)
 {
@@ -44,52 +38,43 @@ static void add_page(struct tr_image *im, uint64_t addr, const uint8_t *page)
 	struct tr_mem *last = im->nmem ? &im->mem[im->nmem - 1] : NULL;
 
 	if (last && last->addr + last->bytes.len == addr &&
-	    last->bytes.len + PAGE <= TR_MEM_PIECE) {
+	    last->bytes.len + TR_PAGE <= TR_MEM_PIECE) {
 		uint8_t *data = tr_realloc((void *)(uintptr_t)last->bytes.data,
-					   last->bytes.len + PAGE);
+					   last->bytes.len + TR_PAGE);
 
-		memcpy(data + last->bytes.len, page, PAGE);
+		memcpy(data + last->bytes.len, page, TR_PAGE);
 		last->bytes.data = data;
-		last->bytes.len += PAGE;
+		last->bytes.len += TR_PAGE;
 		return;
 	}
 	TR_GROW(im->mem, im->nmem, im->mem_cap);
 	im->mem[im->nmem++] = (struct tr_mem){
-		addr, {tr_memdup(page, PAGE), PAGE}};
+		addr, {tr_memdup(page, TR_PAGE), TR_PAGE}};
 }
 
-/* Does this page hold what the stored file does not? */
-static bool page_matters(uint64_t entry, bool from_file)
+struct capture {
+	pid_t tid;
+	int pagemap;
+	bool from_file; /* the mapping being captured has a stored file */
+	struct tr_image *im;
+};
+
+/* Keep the pages that hold what the stored file does not. */
+static int capture_run(void *ctx, uint64_t addr, const uint64_t *entries,
+		       size_t n, struct tr_error *err)
 {
-	if (!(entry & (PM_PRESENT | PM_SWAPPED)))
-		return false;
-	return !(from_file && (entry & PM_FILE));
-}
+	const struct capture *c = ctx;
+	uint8_t page[TR_PAGE];
 
-static int capture_pages(pid_t tid, int pagemap, const struct tr_vma *v,
-			 bool from_file, struct tr_image *im,
-			 struct tr_error *err)
-{
-	uint64_t entries[512];
-	uint8_t page[PAGE];
-
-	for (uint64_t a = v->start; a < v->end;) {
-		size_t n = (v->end - a) / PAGE;
-
-		if (n > 512)
-			n = 512;
-		if (tr_pread_full(pagemap, entries, n * 8,
-				  (off_t)(a / PAGE * 8)) != (ssize_t)(n * 8))
-			return tr_fail_errno(err, "task %d: pagemap", (int)tid);
-		for (size_t i = 0; i < n; i++, a += PAGE) {
-			if (!page_matters(entries[i], from_file))
-				continue;
-			if (tr_memory_read(tid, a, page, PAGE) < 0)
-				return tr_fail_errno(err, "task %d: page 0x%"
-						     PRIx64, (int)tid, a);
-			if (from_file || !is_zero(page, PAGE))
-				add_page(im, a, page);
-		}
+	for (size_t i = 0; i < n; i++, addr += TR_PAGE) {
+		if (!(entries[i] & TR_PM_EXISTS) ||
+		    (c->from_file && (entries[i] & TR_PM_FILE)))
+			continue;
+		if (tr_memory_read(c->tid, addr, page, TR_PAGE) < 0)
+			return tr_fail_errno(err, "task %d: page 0x%" PRIx64,
+					     (int)c->tid, addr);
+		if (c->from_file || !is_zero(page, TR_PAGE))
+			add_page(c->im, addr, page);
 	}
 	return 0;
 }
@@ -102,11 +87,12 @@ static bool is_engine_or_kernel(const struct tr_vma *v)
 	       strcmp(v->name, "[vsyscall]") == 0;
 }
 
-static int capture_mapping(pid_t tid, int pagemap, const struct tr_vma *v,
+static int capture_mapping(struct capture *c, const struct tr_vma *v,
 			   tr_image_file_fn *file, void *ctx,
-			   struct tr_image *im, struct tr_error *err)
+			   struct tr_error *err)
 {
-	int64_t id = v->ino ? file(ctx, tid, v, err) : 0;
+	struct tr_image *im = c->im;
+	int64_t id = v->ino ? file(ctx, c->tid, v, err) : 0;
 	struct tr_map m = {
 		.start = v->start, .end = v->end, .prot = v->prot,
 		.flags = v->flags, .file = (uint32_t)id,
@@ -124,24 +110,23 @@ static int capture_mapping(pid_t tid, int pagemap, const struct tr_vma *v,
 		m.flags |= MAP_GROWSDOWN;
 	TR_GROW(im->map, im->nmap, im->map_cap);
 	im->map[im->nmap++] = m;
-	return capture_pages(tid, pagemap, v, id > 0, im, err);
+	c->from_file = id > 0;
+	return tr_pagemap_walk(c->pagemap, v->start, v->end, capture_run, c,
+			       err);
 }
 
 int tr_image_capture(pid_t tid, tr_image_file_fn *file, void *ctx,
 		     struct tr_image *im, struct tr_error *err)
 {
-	TR_AUTOFREE char *path = tr_printf("/proc/%d/pagemap", (int)tid);
-	TR_AUTOCLOSE int pagemap = open(path, O_RDONLY | O_CLOEXEC);
+	TR_AUTOCLOSE int pagemap = tr_pagemap_open(tid, err);
+	struct capture c = {.tid = tid, .pagemap = pagemap, .im = im};
 	TR_AUTOVMAS struct tr_vmas vmas = {0};
 
-	if (pagemap < 0)
-		return tr_fail_errno(err, "%s", path);
-	if (tr_vmas_read(tid, &vmas, err) < 0)
+	if (pagemap < 0 || tr_vmas_read(tid, &vmas, err) < 0)
 		return -1;
 	for (size_t i = 0; i < vmas.n; i++)
 		if (!is_engine_or_kernel(&vmas.v[i]) &&
-		    capture_mapping(tid, pagemap, &vmas.v[i], file, ctx, im,
-				    err) < 0)
+		    capture_mapping(&c, &vmas.v[i], file, ctx, err) < 0)
 			return -1;
 	return 0;
 }

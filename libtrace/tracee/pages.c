@@ -1,20 +1,15 @@
 /* Comparing a task's memory before and after. */
 #include "libtrace/tracee/pages.h"
 
-#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <xxhash.h>
 
 #include "libtrace/base/alloc.h"
-#include "libtrace/base/io.h"
 #include "libtrace/intercept/abi.h"
 #include "libtrace/state/maps.h"
 #include "libtrace/tracee/memory.h"
-
-#define PAGE 4096u
-/* /proc/PID/pagemap: present or swapped out, proc_pid_pagemap(5). */
-#define PM_EXISTS ((uint64_t)3 << 62)
+#include "libtrace/tracee/pagemap.h"
 
 struct page {
 	uint64_t addr, hash;
@@ -67,55 +62,49 @@ static bool is_watched(const struct tr_vma *v)
 
 static void take_page(pid_t tid, uint64_t addr, struct tr_pages *ps)
 {
-	uint8_t data[PAGE];
+	uint8_t data[TR_PAGE];
 
-	if (tr_memory_read(tid, addr, data, PAGE) < 0)
+	if (tr_memory_read(tid, addr, data, TR_PAGE) < 0)
 		return;
 	TR_GROW(ps->p, ps->n, ps->cap);
 	ps->p[ps->n++] = (struct page){
-		addr, XXH3_64bits(data, PAGE),
-		ps->contents ? tr_memdup(data, PAGE) : NULL};
+		addr, XXH3_64bits(data, TR_PAGE),
+		ps->contents ? tr_memdup(data, TR_PAGE) : NULL};
 }
 
-static int take_mapping(pid_t tid, int pagemap, const struct tr_vma *v,
-			struct tr_pages *ps, struct tr_error *err)
+struct take {
+	pid_t tid;
+	struct tr_pages *ps;
+};
+
+static int take_run(void *ctx, uint64_t addr, const uint64_t *entries, size_t n,
+		    struct tr_error *err)
 {
-	uint64_t entries[512];
+	const struct take *t = ctx;
 
-	for (uint64_t a = v->start; a < v->end;) {
-		size_t n = (v->end - a) / PAGE;
-
-		if (n > 512)
-			n = 512;
-		if (tr_pread_full(pagemap, entries, n * 8,
-				  (off_t)(a / PAGE * 8)) != (ssize_t)(n * 8))
-			return tr_fail_errno(err, "task %d: pagemap", (int)tid);
-		for (size_t i = 0; i < n; i++, a += PAGE)
-			if (entries[i] & PM_EXISTS)
-				take_page(tid, a, ps);
-	}
+	(void)err;
+	for (size_t i = 0; i < n; i++)
+		if (entries[i] & TR_PM_EXISTS)
+			take_page(t->tid, addr + i * TR_PAGE, t->ps);
 	return 0;
 }
 
 struct tr_pages *tr_pages_take(pid_t tid, bool contents, struct tr_error *err)
 {
-	TR_AUTOFREE char *path = tr_printf("/proc/%d/pagemap", (int)tid);
-	TR_AUTOCLOSE int pagemap = open(path, O_RDONLY | O_CLOEXEC);
+	TR_AUTOCLOSE int pagemap = tr_pagemap_open(tid, err);
 	TR_AUTOVMAS struct tr_vmas vmas = {0};
+	struct take take = {.tid = tid};
 	struct tr_pages *ps;
 
-	if (pagemap < 0) {
-		tr_fail_errno(err, "%s", path);
+	if (pagemap < 0 || tr_vmas_read(tid, &vmas, err) < 0)
 		return NULL;
-	}
-	if (tr_vmas_read(tid, &vmas, err) < 0)
-		return NULL;
-	ps = tr_alloc(sizeof *ps);
+	ps = take.ps = tr_alloc(sizeof *ps);
 	ps->contents = contents;
 	ps->layout = layout_hash(&vmas);
 	for (size_t i = 0; i < vmas.n; i++)
 		if (is_watched(&vmas.v[i]) &&
-		    take_mapping(tid, pagemap, &vmas.v[i], ps, err) < 0) {
+		    tr_pagemap_walk(pagemap, vmas.v[i].start, vmas.v[i].end,
+				    take_run, &take, err) < 0) {
 			tr_pages_free(ps);
 			return NULL;
 		}
@@ -132,10 +121,10 @@ static void add_range(struct tr_ranges *rs, uint64_t addr, uint64_t len)
 static void add_differences(struct tr_ranges *rs, uint64_t addr,
 			    const uint8_t *a, const uint8_t *b)
 {
-	for (size_t i = 0; i < PAGE;) {
+	for (size_t i = 0; i < TR_PAGE;) {
 		size_t start = i;
 
-		while (i < PAGE && a[i] != b[i])
+		while (i < TR_PAGE && a[i] != b[i])
 			i++;
 		if (i > start)
 			add_range(rs, addr + start, i - start);
@@ -148,9 +137,9 @@ int tr_pages_changes(pid_t tid, const struct tr_pages *before,
 		     struct tr_ranges *changed, bool *layout_changed,
 		     struct tr_error *err)
 {
-	static const uint8_t zero[PAGE];
+	static const uint8_t zero[TR_PAGE];
 	struct tr_pages *now = tr_pages_take(tid, before->contents, err);
-	uint64_t zero_hash = XXH3_64bits(zero, PAGE);
+	uint64_t zero_hash = XXH3_64bits(zero, TR_PAGE);
 	size_t k = 0;
 
 	if (!now)
@@ -169,7 +158,7 @@ int tr_pages_changes(pid_t tid, const struct tr_pages *before,
 			add_differences(changed, p->addr,
 					old ? old->data : zero, p->data);
 		else
-			add_range(changed, p->addr, PAGE);
+			add_range(changed, p->addr, TR_PAGE);
 	}
 	tr_pages_free(now);
 	return 0;
