@@ -296,7 +296,7 @@ void rec_call_enter(struct recorder *r, struct task *t)
 	}
 	rec_call_release(t);
 	begin(r, t, &regs);
-	rec_release_held(r, t);
+	rec_release_held(t);
 	/* A filter of the program's own has its say first. */
 	if (t->fl.denied && !t->filtered) {
 		deny(t);
@@ -418,14 +418,18 @@ static void emit_call(struct recorder *r, struct task *t,
 	size_t xlen = sizeof xstate;
 	struct tr_map map;
 	struct stat st;
-	const char *why = NULL;
+	struct tr_error err;
+	bool describable = true;
 	bool mapped = (fl->call.nr == SYS_mmap || fl->call.nr == SYS_shmat) &&
 		      fl->call.result >= 0;
 
 	if (!fl->denied)
 		rec_call_effects(r, t, &out);
 	if (mapped) {
-		rec_describe_mapping(r, t, &map, &st, &why);
+		map = (struct tr_map){0};
+		describable = rec_describe_mapping(r, t, &map, &st, &err) == 0;
+	}
+	if (mapped && map.end) {
 		ev.map = &map;
 		ev.nmap = 1;
 		tr_event_mark(&ev, TR_F_MAP);
@@ -450,8 +454,10 @@ static void emit_call(struct recorder *r, struct task *t,
 	rec_read_ranges(r, t, &out, &ev);
 	rec_emit(r, &ev);
 	tr_ranges_release(&out);
-	if (mapped)
-		rec_after_mapping(r, t, &map, &st, why);
+	if (!describable)
+		rec_stop_replay(r, t, TR_NOTE_UNMODELLED, "%s", err.text);
+	else if (mapped)
+		rec_after_mapping(r, t, &map, &st);
 	if (fl->layout_changed)
 		note_layout(r, t);
 	after_call(r, t);

@@ -113,8 +113,6 @@ void rec_stop_replay(struct recorder *r, struct task *t, enum tr_note code,
 void rec_read_ranges(struct recorder *r, const struct task *t,
 		     const struct tr_ranges *ranges, struct tr_event *ev)
 {
-	static struct tr_mem *pieces;
-	static size_t cap;
 	size_t total = 0, n = 0;
 
 	for (size_t i = 0; i < ranges->n; i++)
@@ -131,8 +129,9 @@ void rec_read_ranges(struct recorder *r, const struct task *t,
 							 want);
 
 			if (got) {
-				TR_GROW(pieces, n, cap);
-				pieces[n++] = (struct tr_mem){addr, {data, got}};
+				TR_GROW(r->pieces, n, r->pieces_cap);
+				r->pieces[n++] =
+					(struct tr_mem){addr, {data, got}};
 				r->scratch.len += got;
 			}
 			if (got < want)
@@ -141,7 +140,7 @@ void rec_read_ranges(struct recorder *r, const struct task *t,
 			left -= got;
 		}
 	}
-	ev->mem = pieces;
+	ev->mem = r->pieces;
 	ev->nmem = n;
 }
 

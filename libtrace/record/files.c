@@ -43,43 +43,26 @@ static int64_t store(struct recorder *r, int fd, const char *path,
 	return f->id;
 }
 
-uint32_t rec_store_fd(struct recorder *r, const struct task *t, int fd,
-		      struct stat *st, const char **why)
+int64_t rec_store_fd(struct recorder *r, const struct task *t, int fd,
+		     struct stat *st, struct tr_error *err)
 {
-	static char reason[160];
 	char link[64], path[4096];
-	struct tr_error err;
 	ssize_t n;
-	int64_t id;
 
-	*why = NULL;
 	snprintf(link, sizeof link, "/proc/%d/fd/%d", (int)t->tid, fd);
 	n = readlink(link, path, sizeof path - 1);
 	path[n < 0 ? 0 : n] = '\0';
 	/* O_NONBLOCK: the descriptor may be a pipe or a device. */
 	TR_AUTOCLOSE int own = open(link, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (own < 0 || fstat(own, st) < 0) {
-		snprintf(reason, sizeof reason, "mapping of %.100s: %s", path,
-			 strerror(errno));
-		*why = reason;
-		return 0;
-	}
+	if (own < 0 || fstat(own, st) < 0)
+		return tr_fail_errno(err, "mapping of %.100s", path);
 	/* A private mapping of /dev/zero is anonymous memory. */
 	if (S_ISCHR(st->st_mode) && st->st_rdev == makedev(1, 5))
 		return 0;
-	if (!S_ISREG(st->st_mode)) {
-		snprintf(reason, sizeof reason,
-			 "mapping of %.100s, which is not a regular file", path);
-		*why = reason;
-		return 0;
-	}
-	id = store(r, own, path, &err);
-	if (id < 0) {
-		snprintf(reason, sizeof reason, "%.150s", err.text);
-		*why = reason;
-		return 0;
-	}
-	return (uint32_t)id;
+	if (!S_ISREG(st->st_mode))
+		return tr_fail(err, TR_EUNSUPPORTED, "mapping of %.100s, which "
+			       "is not a regular file", path);
+	return store(r, own, path, err);
 }
 
 /*
@@ -112,31 +95,26 @@ static int open_vma(pid_t tid, const struct tr_vma *v)
 	return -1;
 }
 
-uint32_t rec_store_segment(struct recorder *r, const struct task *t,
-			   uint64_t addr, struct tr_map *m, struct stat *st,
-			   const char **why)
+int64_t rec_store_segment(struct recorder *r, const struct task *t,
+			  uint64_t addr, struct tr_map *m, struct stat *st,
+			  struct tr_error *err)
 {
 	TR_AUTOVMAS struct tr_vmas vmas = {0};
-	const struct tr_vma *v = NULL;
-	struct tr_error err;
-	int64_t id;
+	const struct tr_vma *v;
 
-	*why = "a System V shared memory segment cannot be opened through "
-	       "/proc/PID/map_files (needs CAP_CHECKPOINT_RESTORE)";
-	if (tr_vmas_read(t->tid, &vmas, &err) == 0)
-		v = tr_vmas_find(&vmas, addr);
+	if (tr_vmas_read(t->tid, &vmas, err) < 0)
+		return -1;
+	v = tr_vmas_find(&vmas, addr);
 	if (!v)
-		return 0;
+		return tr_fail(err, TR_EUNSUPPORTED, "shmat: nothing is mapped");
 	*m = (struct tr_map){.start = v->start, .end = v->end, .prot = v->prot,
 			     .flags = v->flags, .offset = v->offset};
 	TR_AUTOCLOSE int fd = open_vma(t->tid, v);
 	if (fd < 0 || fstat(fd, st) < 0)
-		return 0;
-	id = store(r, fd, v->name, &err);
-	if (id < 0)
-		return 0;
-	*why = NULL;
-	return (uint32_t)id;
+		return tr_fail(err, TR_EUNSUPPORTED, "a System V segment cannot "
+			       "be opened through /proc/PID/map_files (that "
+			       "needs CAP_CHECKPOINT_RESTORE)");
+	return store(r, fd, v->name, err);
 }
 
 int64_t rec_store_vma(void *recorder, pid_t tid, const struct tr_vma *v,

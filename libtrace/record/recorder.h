@@ -153,7 +153,9 @@ struct recorder {
 	char stopped[256]; /* first reason why replay ends early */
 	uint64_t stopped_at;
 	bool lost;
-	struct tr_buf scratch; /* effect data of the event being built */
+	struct tr_buf scratch; /* effect data of the event being built, */
+	struct tr_mem *pieces; /* and where it belongs */
+	size_t pieces_cap;
 };
 
 /* events.c: numbering and writing events. */
@@ -175,13 +177,14 @@ void rec_state(struct recorder *r, struct task *t);
 /* Take the finished digests of stored files; all of them when `wait`. */
 void rec_digests(struct recorder *r, bool wait);
 
-/* files.c: the store. Ids, or 0 with *why set when it cannot be stored. */
-uint32_t rec_store_fd(struct recorder *r, const struct task *t, int fd,
-		      struct stat *st, const char **why);
+/* files.c: the store.  Each gives a file's id, 0 for what is anonymous memory,
+ * -1 with err for what cannot be stored. */
+int64_t rec_store_fd(struct recorder *r, const struct task *t, int fd,
+		     struct stat *st, struct tr_error *err) TR_MUST_CHECK;
 /* The System V segment mapped at addr; fills the mapping, too. */
-uint32_t rec_store_segment(struct recorder *r, const struct task *t,
-			   uint64_t addr, struct tr_map *m, struct stat *st,
-			   const char **why);
+int64_t rec_store_segment(struct recorder *r, const struct task *t,
+			  uint64_t addr, struct tr_map *m, struct stat *st,
+			  struct tr_error *err) TR_MUST_CHECK;
 int64_t rec_store_vma(void *recorder, pid_t tid, const struct tr_vma *v,
 		      struct tr_error *err);
 
@@ -197,13 +200,12 @@ void rec_call_finish_interrupted(struct recorder *r, struct task *t);
 void rec_call_release(struct task *t);
 
 /* mapping.c: calls that map. */
-/* The mapping a successful call made and the status of the file behind it;
- * *why is set when replay cannot make it. */
-void rec_describe_mapping(struct recorder *r, struct task *t, struct tr_map *m,
-			  struct stat *st, const char **why);
+/* The mapping a successful call made and the status of the file behind it; -1
+ * with err when replay could not make it. */
+int rec_describe_mapping(struct recorder *r, struct task *t, struct tr_map *m,
+			 struct stat *st, struct tr_error *err) TR_MUST_CHECK;
 void rec_after_mapping(struct recorder *r, struct task *t,
-		       const struct tr_map *m, const struct stat *st,
-		       const char *why);
+		       const struct tr_map *m, const struct stat *st);
 
 /* capture.c: what calls write. */
 void rec_capture_begin(struct recorder *r, struct task *t);
@@ -211,7 +213,8 @@ void rec_call_effects(struct recorder *r, struct task *t, struct tr_ranges *out)
 
 /* signals.c: signal-delivery stops and trapped instructions. */
 void rec_signal_stop(struct recorder *r, struct task *t, int sig);
-void rec_release_held(struct recorder *r, struct task *t);
+/* Send the held signals again: they arrive at the exit of the next call. */
+void rec_release_held(struct task *t);
 /* Interrupt tasks that compute on while a signal waits for them. */
 void rec_force_overdue(struct recorder *r);
 

@@ -148,6 +148,7 @@ static void release(struct recorder *r)
 	tr_manifest_release(&r->manifest);
 	tr_site_cache_release(&r->sites);
 	tr_buf_release(&r->scratch);
+	free(r->pieces);
 	free(r->cpus);
 	free(r->early);
 	free(r->shared);

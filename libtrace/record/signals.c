@@ -259,9 +259,8 @@ void rec_signal_stop(struct recorder *r, struct task *t, int sig)
 	deliver(r, t, sig, &si, &regs, false);
 }
 
-void rec_release_held(struct recorder *r, struct task *t)
+void rec_release_held(struct task *t)
 {
-	(void)r;
 	for (size_t i = 0; i < t->nheld; i++) {
 		if (t->held[i].queued)
 			continue;
@@ -279,6 +278,6 @@ void rec_force_overdue(struct recorder *r)
 		    now - t->held[0].since < HOLD_MAX_NS)
 			continue;
 		t->force = true;
-		rec_release_held(r, t);
+		rec_release_held(t);
 	}
 }
