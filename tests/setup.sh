@@ -8,11 +8,11 @@
 # Needs nothing but sh, and dpkg and apt-get for installing.
 set -eu
 
-build='gcc libc6-dev linux-libc-dev make gawk pkg-config zlib1g-dev
+build='gcc libc6-dev linux-libc-dev make mawk pkg-config zlib1g-dev
 libdeflate-dev libjansson-dev libarchive-dev libxxhash-dev libssl-dev libelf-dev
 libzydis-dev'
 check='bats jq python3 python3-xxhash python3-jsonschema mandoc shellcheck
-clang git sqlite3 perl file zsh fish'
+clang git sqlite3 perl procps file xz-utils zstd zsh fish'
 demo='jq'
 
 say() {
