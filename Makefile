@@ -127,13 +127,13 @@ units: $(UNITS) ## build the C unit tests
 
 workloads: $(WORKLOADS) ## build the programs that tests record
 
-units-sanitized: ## build the C unit tests with ASan and UBSan
-	$(MAKE) BUILD=$(BUILD)/asan CFLAGS='$(SANITIZE)' units
+sanitized: ## build the tools and the C unit tests with ASan and UBSan
+	$(MAKE) BUILD=$(BUILD)/asan CFLAGS='$(SANITIZE)' all units
 
 check: ## install what is missing, build, run every test
 	@sh tests/setup.sh build check
 	@+$(QUIET_MAKE) all units workloads
-	@+$(QUIET_MAKE) units-sanitized
+	@+$(QUIET_MAKE) sanitized
 	@BUILD='$(BUILD)' tests/run.sh
 
 demo: ## install what is missing, build, show the tools at work
@@ -190,7 +190,7 @@ clean: ## remove everything that was built
 	rm -rf $(BUILD)
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
-.PHONY: all deps check-deps units workloads units-sanitized check demo lint \
+.PHONY: all deps check-deps units workloads sanitized check demo lint \
 	bench install uninstall help clean
 .SECONDARY:
 .DELETE_ON_ERROR:
