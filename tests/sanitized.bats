@@ -13,6 +13,7 @@ sanitized() {
 	words=$output
 	expect 0 "$tools/trace-replay" t
 	clean
+	# shellcheck disable=SC2154 # expect sets it
 	has "$stderr" identical
 	[ "$output" = "$words" ] || fail "replayed: $output"
 	for tool in dump verify; do
