@@ -137,17 +137,7 @@ static const uint8_t *seal(struct tr_appender *a, struct job *j, size_t *n)
 static void note_chunk(struct tr_appender *a, const struct tr_chunk_header *h)
 {
 	TR_GROW(a->refs, a->nrefs, a->refs_cap);
-	a->refs[a->nrefs++] = (struct tr_chunk_ref){
-		.file = a->file,
-		.offset = a->offset,
-		.stream = h->stream,
-		.records = h->records,
-		.flags = h->flags,
-		.raw_size = h->raw_size,
-		.stored_size = h->stored_size,
-		.first = h->first,
-		.last = h->last,
-	};
+	a->refs[a->nrefs++] = tr_chunk_ref(h, a->file, a->offset);
 	a->stats.chunks++;
 	a->stats.raw_bytes += h->raw_size;
 	a->stats.stored_bytes += TR_CHUNK_HEADER + h->stored_size;

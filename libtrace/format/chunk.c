@@ -98,3 +98,19 @@ void tr_chunk_name(char to[TR_CHUNK_NAME], uint32_t file)
 {
 	snprintf(to, TR_CHUNK_NAME, "chunks/%06u", file % TR_MAX_CHUNK_FILES);
 }
+
+struct tr_chunk_ref tr_chunk_ref(const struct tr_chunk_header *h, uint32_t file,
+				 uint64_t offset)
+{
+	return (struct tr_chunk_ref){
+		.file = file,
+		.offset = offset,
+		.stream = h->stream,
+		.records = h->records,
+		.flags = h->flags,
+		.raw_size = h->raw_size,
+		.stored_size = h->stored_size,
+		.first = h->first,
+		.last = h->last,
+	};
+}

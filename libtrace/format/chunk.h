@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "libtrace/base/error.h"
+#include "libtrace/format/reader.h"
 
 #define TR_CHUNK_HEADER 64
 #define TR_CHUNK_MAGIC "TRCK"
@@ -48,5 +49,9 @@ int tr_chunk_decode(const uint8_t *from, struct tr_chunk_header *h,
 		    struct tr_error *err) TR_MUST_CHECK;
 
 void tr_chunk_name(char to[TR_CHUNK_NAME], uint32_t file);
+
+/* How the index lists a chunk with this header at this place. */
+struct tr_chunk_ref tr_chunk_ref(const struct tr_chunk_header *h, uint32_t file,
+				 uint64_t offset);
 
 #endif

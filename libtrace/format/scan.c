@@ -115,17 +115,7 @@ static void note_chunk(struct tr_scan *s, const struct file *f, uint64_t at,
 		       const struct tr_chunk_header *h)
 {
 	TR_GROW(s->refs, s->n, s->cap);
-	s->refs[s->n++] = (struct tr_chunk_ref){
-		.file = f->number,
-		.offset = at,
-		.stream = h->stream,
-		.records = h->records,
-		.flags = h->flags,
-		.raw_size = h->raw_size,
-		.stored_size = h->stored_size,
-		.first = h->first,
-		.last = h->last,
-	};
+	s->refs[s->n++] = tr_chunk_ref(h, f->number, at);
 }
 
 /* The first whole chunk in the window's n bytes, which stand at `base`;

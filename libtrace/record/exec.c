@@ -203,10 +203,8 @@ void rec_exec_done(struct recorder *r, struct task *t)
 		   emit_image(r, t, &regs, &s, &err) < 0) {
 		rec_stop_replay(r, t, TR_NOTE_UNMODELLED, "execve: %.150s",
 				err.text);
-	} else {
-		t->as->engine_pages = true;
-		if (r->options->digest != TR_DIGEST_OFF)
-			rec_state(r, t);
+	} else if (r->options->digest != TR_DIGEST_OFF) {
+		rec_state(r, t);
 	}
 	rec_run(r, t, TR_RESUME_CONT, 0);
 }

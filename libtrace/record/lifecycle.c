@@ -99,7 +99,6 @@ static void inherit(struct recorder *r, struct task *t, struct task *child,
 		child->clear_tid = t->fl.entry.r10;
 	if (flags & CLONE_VM)
 		return;
-	child->as->engine_pages = t->as->engine_pages;
 	child->as->stopped = t->as->stopped;
 	child->as->shared = t->as->shared;
 	tr_patches_copy(&child->as->patches, &t->as->patches);

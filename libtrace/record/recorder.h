@@ -44,7 +44,6 @@ struct aspace {
 	unsigned ntasks;
 	bool shared;   /* has writable mappings that a fork shares */
 	bool stopped;  /* a note ended its replayable part */
-	bool engine_pages; /* the injected pages are there */
 	struct tr_patches patches;
 };
 

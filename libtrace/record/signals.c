@@ -57,17 +57,6 @@ static enum disposition disposition_of(pid_t tid, int sig)
 	}
 }
 
-/* Raised by the task's own instruction, at a place replay reaches by itself. */
-static bool is_fault(int sig, const siginfo_t *si)
-{
-	switch (sig) {
-	case SIGSEGV: case SIGBUS: case SIGFPE: case SIGILL: case SIGTRAP:
-		return si->si_code > 0;
-	default:
-		return false;
-	}
-}
-
 static struct tr_event signal_event(const struct task *t, int sig,
 				    const siginfo_t *si,
 				    enum tr_sig_action action)
@@ -106,11 +95,12 @@ static void enter_handler(struct recorder *r, struct task *t, int sig,
 }
 
 static void deliver(struct recorder *r, struct task *t, int sig,
-		    const siginfo_t *si, const struct tr_regs *regs, bool exact)
+		    const siginfo_t *si, const struct tr_regs *regs,
+		    enum disposition disposition, bool exact)
 {
 	struct tr_event ev;
 
-	switch (disposition_of(t->tid, sig)) {
+	switch (disposition) {
 	case DISP_HANDLER:
 		enter_handler(r, t, sig, si, regs);
 		return;
@@ -227,6 +217,7 @@ void rec_signal_stop(struct recorder *r, struct task *t, int sig)
 	struct tr_regs regs;
 	struct tr_site site;
 	siginfo_t si;
+	enum disposition disposition;
 	bool boundary;
 
 	if (t->delivering && sig == SIGTRAP) {
@@ -243,9 +234,11 @@ void rec_signal_stop(struct recorder *r, struct task *t, int sig)
 		return;
 	}
 	restore_info(t, sig, &si);
-	boundary = is_fault(sig, &si) || tr_at_call_boundary(&regs);
-	if (boundary || disposition_of(t->tid, sig) != DISP_HANDLER) {
-		deliver(r, t, sig, &si, &regs, boundary);
+	boundary = tr_signal_is_fault(sig, si.si_code) ||
+		   tr_at_call_boundary(&regs);
+	disposition = disposition_of(t->tid, sig);
+	if (boundary || disposition != DISP_HANDLER) {
+		deliver(r, t, sig, &si, &regs, disposition, boundary);
 		return;
 	}
 	if (!t->force) {
@@ -256,7 +249,7 @@ void rec_signal_stop(struct recorder *r, struct task *t, int sig)
 	rec_stop_replay(r, t, TR_NOTE_ASYNC,
 			"%s had to be delivered inside a computation",
 			tr_signal_name(sig) ? tr_signal_name(sig) : "a signal");
-	deliver(r, t, sig, &si, &regs, false);
+	deliver(r, t, sig, &si, &regs, disposition, false);
 }
 
 void rec_release_held(struct task *t)

@@ -284,7 +284,6 @@ static enum applied apply_clone(struct tr_replay *r, struct rtask *t,
 	if (!shared) {
 		as = rep_space_new(
 			(uint32_t)tr_event_get(&r->ev, TR_F_DOMAIN));
-		as->brk_start = t->as->brk_start;
 		as->brk = t->as->brk;
 		tr_patches_copy(&as->patches, &t->as->patches);
 	}
@@ -326,7 +325,6 @@ static enum applied apply_image(struct tr_replay *r, struct rtask *t,
 		return TROUBLE;
 	}
 	t = rep_task_new(r, r->ev.task, tid, as);
-	as->brk_start = tr_event_get(&r->ev, TR_F_BRK_START);
 	as->brk = tr_event_get(&r->ev, TR_F_BRK);
 	pin(t, &r->ev);
 	tr_vessel_limit_stack(tid, tr_event_get(&r->ev, TR_F_STACK_LIMIT));
@@ -344,15 +342,13 @@ static enum applied apply_image(struct tr_replay *r, struct rtask *t,
 
 bool rep_is_fault(const struct tr_event *ev)
 {
-	uint64_t sig = tr_event_get(ev, TR_F_SIGNO);
 	siginfo_t si;
 
 	if (ev->siginfo.len < sizeof si)
 		return false;
 	memcpy(&si, ev->siginfo.data, sizeof si);
-	return si.si_code > 0 && (sig == SIGSEGV || sig == SIGBUS ||
-				  sig == SIGFPE || sig == SIGILL ||
-				  sig == SIGTRAP);
+	return tr_signal_is_fault((int)tr_event_get(ev, TR_F_SIGNO),
+				  si.si_code);
 }
 
 static enum applied reach_fault(struct tr_replay *r, struct rtask *t,

@@ -25,7 +25,7 @@
 struct rspace {
 	uint32_t domain; /* those with the same one share memory */
 	unsigned ntasks;
-	uint64_t brk_start, brk;
+	uint64_t brk;
 	struct tr_patches patches;
 };
 

@@ -147,3 +147,13 @@ int tr_tracee_wait(pid_t tid, int *status, uint64_t timeout_ns)
 			return -1;
 	}
 }
+
+bool tr_signal_is_fault(int sig, int si_code)
+{
+	switch (sig) {
+	case SIGSEGV: case SIGBUS: case SIGFPE: case SIGILL: case SIGTRAP:
+		return si_code > 0;
+	default:
+		return false;
+	}
+}

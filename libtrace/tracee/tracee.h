@@ -54,6 +54,10 @@ int tr_tracee_resume(pid_t tid, enum tr_resume how, int sig) TR_MUST_CHECK;
  */
 int tr_tracee_wait(pid_t tid, int *status, uint64_t timeout_ns) TR_MUST_CHECK;
 
+/* Was the signal raised by the task's own instruction, at a place that replay
+ * reaches by itself? */
+bool tr_signal_is_fault(int sig, int si_code);
+
 /* What a wait status says. */
 static inline bool tr_stopped_by_syscall(int status)
 {
