@@ -130,11 +130,22 @@ workloads: $(WORKLOADS) ## build the programs that tests record
 sanitized: ## build the tools and the C unit tests with ASan and UBSan
 	$(MAKE) BUILD=$(BUILD)/asan CFLAGS='$(SANITIZE)' all units
 
-check: ## install what is missing, build, run every test
+check: ## install what is missing, build, run the tests
 	@sh tests/setup.sh build check
 	@+$(QUIET_MAKE) all units workloads
 	@+$(QUIET_MAKE) sanitized
 	@BUILD='$(BUILD)' tests/run.sh
+
+check-long: ## install many programs, record and replay them
+	@sh tests/setup.sh build check long
+	@+$(QUIET_MAKE) all workloads
+	@BUILD='$(BUILD)' tests/run.sh long
+
+check-all: ## check and check-long: every test
+	@sh tests/setup.sh build check long
+	@+$(QUIET_MAKE) all units workloads
+	@+$(QUIET_MAKE) sanitized
+	@BUILD='$(BUILD)' tests/run.sh unit sanitized lint bats long
 
 demo: ## install what is missing, build, show the tools at work
 	@sh tests/setup.sh build demo
@@ -190,7 +201,7 @@ clean: ## remove everything that was built
 	rm -rf $(BUILD)
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
-.PHONY: all deps check-deps units workloads sanitized check demo lint \
-	bench install uninstall help clean
+.PHONY: all deps check-deps units workloads sanitized check check-long \
+	check-all demo lint bench install uninstall help clean
 .SECONDARY:
 .DELETE_ON_ERROR:

@@ -4,16 +4,20 @@
 # BUILD is where the tools were built; tests run in a directory of their own
 # with a home of their own, so that nothing of the user's is read or written.
 
-: "${BUILD:=$BATS_TEST_DIRNAME/../build}"
-BUILD=$(cd "$BUILD" && pwd)
 # SOURCE and TOOLS are for the tests.
 # shellcheck disable=SC2034
-SOURCE=$(cd "$BATS_TEST_DIRNAME/.." && pwd)
+SOURCE=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+: "${BUILD:=$SOURCE/build}"
+BUILD=$(cd "$BUILD" && pwd)
 # shellcheck disable=SC2034
 TOOLS='trace-record trace-replay trace-dump trace-diff trace-verify trace-pack'
-PATH=$BUILD/bin:$PATH
+# The system's programs before those of version managers in a user's home.
+PATH=$BUILD/bin:/usr/bin:/usr/sbin:$PATH
 
 setup() {
+	# A run with a time limit (see .ci/run) begins no test after it.
+	[ -z "${DEADLINE:-}" ] || [ "$(date +%s)" -lt "$DEADLINE" ] ||
+		skip "no time left in this run"
 	export HOME=$BATS_TEST_TMPDIR/home XDG_DATA_HOME=
 	export LC_ALL=C.UTF-8 TZ=UTC
 	unset TRACE_FAULT POSIXLY_CORRECT
@@ -24,6 +28,14 @@ setup() {
 fail() {
 	printf '%s\n' "$@" >&2
 	return 1
+}
+
+# need PROGRAM...: skip the test where one is not installed.
+need() {
+	local program
+	for program; do
+		command -v "$program" >/dev/null || skip "no $program here"
+	done
 }
 
 # expect STATUS COMMAND...: run it and require the exit status.  What it
@@ -146,4 +158,15 @@ same() {
 	cmp rec.err rep.err || fail "$*: stderr differs in the replay" \
 		"$(diff rec.err rep.err | head)"
 	expect 0 trace-verify t
+}
+
+# repeat TIMES same ...: for what depends on the moment.  With REPEAT, so
+# often instead.
+repeat() {
+	local n=${REPEAT:-$1}
+	shift
+	for i in $(seq "$n"); do
+		echo "time $i of $n"
+		"$@"
+	done
 }

@@ -39,7 +39,7 @@ shell_lint() {
 # Scripts in single quotes are for the programs recorded; helpers read
 # variables that tests set.
 bats_lint() {
-	for f in tests/*.bats; do
+	for f in tests/*.bats tests/long/*.bats; do
 		[ ! -f "$f" ] || shellcheck -x -P tests -s bats -e SC2016,SC2034 "$f" || return 1
 	done
 }

@@ -4,10 +4,6 @@
 
 load helpers
 
-need() {
-	command -v "$1" >/dev/null || skip "no $1 here"
-}
-
 # A file of N lines that differ between the lines, not between runs.
 lines() {
 	awk -v n="$1" 'BEGIN {
@@ -353,8 +349,7 @@ c_project() {
 }
 
 @test "xz and zstd with threads" {
-	need xz
-	need zstd
+	need xz zstd
 	lines 100000 >in
 	same 0 sh -c 'xz -T2 --block-size=1MiB -1 -c ../in | xz -T2 -dc | cksum'
 	same 0 sh -c 'zstd -q -T2 -3 -c ../in | zstd -q -dc | cksum'

@@ -4,20 +4,24 @@
 #   N passed, N failed, N skipped
 #
 # Suites, each of which speaks TAP: the C unit tests, the same with ASan and
-# UBSan, the lint, and the bats files (in parallel, one process a file).
-# Arguments name suites to run: unit, sanitized, lint, or bats files.
+# UBSan, the lint, and the bats files (in parallel, one process a file): those
+# of tests/ are `bats`, those of tests/long/, which take long, are `long`.
+# Arguments name suites to run, or single bats files; without any, all but
+# `long` are run.  With DEADLINE, in seconds since the epoch, bats tests that
+# have not begun by then are skipped.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 BUILD=${BUILD:-build}
 BUILD=$(mkdir -p "$BUILD" && cd "$BUILD" && pwd) || exit 2
 export BUILD
 logs=$BUILD/test-logs
-rm -rf "$logs"
+[ "${1:-}" = --file ] || rm -rf "$logs"
 mkdir -p "$logs"
 
 unit_seconds=${UNIT_SECONDS:-120}  # watchdog of one C unit test
 test_seconds=${TEST_SECONDS:-180}  # of one bats test
 file_seconds=${FILE_SECONDS:-1200} # of one bats file
+long_seconds=${LONG_SECONDS:-600}  # of one bats test of the long set
 
 # One C test program: its own TAP, or one result from its exit status.
 run_unit() {
@@ -53,16 +57,23 @@ run_lint() {
 }
 
 # bats makes a test that takes too long fail; timeout ends a stuck file.
+run_bats_file() {
+	log=$logs/bats-$(echo "${1#tests/}" | tr / -).tap
+	seconds=$test_seconds most=$file_seconds
+	case $1 in
+	tests/long/*) seconds=$long_seconds most=$((10 * long_seconds)) ;;
+	esac
+	BATS_TEST_TIMEOUT=$seconds timeout -k 10 "$most" \
+		bats --formatter tap "$1" >"$log" 2>&1
+	case $? in
+	0 | 1) ;;
+	*) echo "not ok - $1 was ended" >>"$log" ;;
+	esac
+}
+
+# Several at once: each worker takes the next file when it is done with one.
 run_bats() {
-	# shellcheck disable=SC2016
-	printf '%s\n' "$@" | BATS_TEST_TIMEOUT=$test_seconds xargs -P "$jobs" \
-		-I FILE sh -c '
-		log=$1/bats-$(basename "$2" .bats).tap
-		timeout -k 10 "$3" bats --formatter tap "$2" >"$log" 2>&1
-		case $? in
-		0 | 1) ;;
-		*) echo "not ok - $2 was ended" >>"$log" ;;
-		esac' run "$logs" FILE "$file_seconds"
+	printf '%s\n' "$@" | xargs -P "$jobs" -I FILE "$0" --file FILE
 }
 
 # Sum up: a test that a plan promised and that never reported has failed.
@@ -88,20 +99,28 @@ AWK
 	awk -f "$logs/sum.awk" "$@"
 }
 
-jobs=$(nproc 2>/dev/null || echo 2)
-if [ $# = 0 ]; then
-	# The longest first: nothing runs beside the last one.
-	set -- unit sanitized lint tests/workloads.bats
+# The longest first: nothing runs beside the last one.
+bats_files() {
+	echo tests/workloads.bats
 	for file in tests/*.bats; do
-		[ "$file" = tests/workloads.bats ] || set -- "$@" "$file"
+		[ "$file" = tests/workloads.bats ] || echo "$file"
 	done
+}
+
+if [ "${1:-}" = --file ]; then
+	run_bats_file "$2"
+	exit
 fi
+jobs=$(nproc 2>/dev/null || echo 2)
+[ $# -gt 0 ] || set -- unit sanitized lint bats
 files=
 for suite; do
 	case $suite in
 	unit) run_units "$BUILD" unit ;;
 	sanitized) run_units "$BUILD/asan" sanitized ;;
 	lint) run_lint ;;
+	bats) files="$files $(bats_files)" ;;
+	long) files="$files $(echo tests/long/*.bats)" ;;
 	*) files="$files $suite" ;;
 	esac
 done
