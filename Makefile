@@ -45,8 +45,9 @@ CLI := $(BUILD)/cmd/cli.a
 BINS := $(TOOLS:%=$(BUILD)/bin/%)
 # The headers that libtrace/trace.h includes, and so its users need.
 PUBLIC_HEADERS := libtrace/trace.h $(addprefix libtrace/,base/buf.h \
-	base/error.h base/json.h format/check.h format/event.h \
-	format/manifest.h format/reader.h model/compare.h model/describe.h \
+	base/error.h base/json.h base/table.h format/check.h format/event.h \
+	format/manifest.h format/reader.h model/canon.h model/compare.h \
+	model/describe.h \
 	model/syscalls.h record/record.h replay/replay.h store/archive.h)
 COMPLETIONS := $(foreach t,$(TOOLS),$(BUILD)/completions/bash/$(t) \
 	$(BUILD)/completions/zsh/_$(t) $(BUILD)/completions/fish/$(t).fish)
@@ -123,7 +124,7 @@ $(BUILD)/workloads/%: tests/workloads/%.c | $(DEPS)
 	@mkdir -p $(@D)
 	$(CC) -D_GNU_SOURCE -std=gnu11 -O2 -g -Wall -Wextra -pthread -MMD -MP -o $@ $<
 
-units: $(UNITS) ## build the C unit tests
+units: $(UNITS) $(BUILD)/tests/alter ## build the C unit tests
 
 workloads: $(WORKLOADS) ## build the programs that tests record
 

@@ -12,6 +12,7 @@
 #include "libtrace/format/event.h"
 #include "libtrace/format/manifest.h"
 #include "libtrace/format/reader.h"
+#include "libtrace/model/canon.h"
 #include "libtrace/model/compare.h"
 #include "libtrace/model/describe.h"
 #include "libtrace/model/syscalls.h"

@@ -68,7 +68,7 @@ static const char *kind_name(enum cli_kind kind)
 		[CLI_NUMBER] = "number",   [CLI_FORMAT] = "words",
 		[CLI_RANGE] = "range",     [CLI_LIST] = "string",
 		[CLI_NUMBERS] = "numbers", [CLI_TYPES] = "words",
-		[CLI_SYSCALLS] = "words",
+		[CLI_SYSCALLS] = "words",  [CLI_IGNORE] = "words",
 	};
 
 	return names[kind];
@@ -87,6 +87,11 @@ static struct tr_json *words(enum cli_kind kind)
 #define X(NAME, code, name, meaning) tr_json_append(list, tr_json_string(name));
 		TR_EVENT_TYPES(X)
 #undef X
+	} else if (kind == CLI_IGNORE) {
+#define X(NAME, bit, name) tr_json_append(list, tr_json_string(name));
+		TR_IGNORABLE(X)
+#undef X
+		tr_json_append(list, tr_json_string("none"));
 	} else if (kind == CLI_SYSCALLS) {
 		for (size_t nr = 0; nr < tr_sys_count(); nr++)
 			if (tr_sys_lookup(nr))

@@ -96,6 +96,9 @@ static bool parse_element(enum cli_kind kind, const char *s, uint64_t *v)
 {
 	if (kind == CLI_TYPES)
 		return (*v = tr_event_type_by_name(s)) != 0;
+	if (kind == CLI_IGNORE)
+		return (*v = tr_ignore_by_name(s)) != 0 ||
+		       strcmp(s, "none") == 0;
 	if (parse_number(s, s + strlen(s), v))
 		return true;
 	if (kind == CLI_SYSCALLS) {
@@ -166,6 +169,7 @@ static void apply(const struct cli_tool *tool, const struct cli_option *o,
 	case CLI_NUMBERS:
 	case CLI_TYPES:
 	case CLI_SYSCALLS:
+	case CLI_IGNORE:
 		parse_set(tool, o, arg);
 		break;
 	}

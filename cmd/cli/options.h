@@ -28,6 +28,7 @@ enum cli_kind {
 	CLI_NUMBERS,   /* struct cli_set of numbers: N,... */
 	CLI_TYPES,     /* struct cli_set of event types: NAME,... */
 	CLI_SYSCALLS,  /* struct cli_set of syscall numbers: NAME,... */
+	CLI_IGNORE,    /* struct cli_set of enum tr_ignore: NAME,... or none */
 };
 
 struct cli_range {

@@ -136,6 +136,11 @@ bool tr_json_is_array(const struct tr_json *j)
 	return json_is_array(peek(j));
 }
 
+bool tr_json_is_null(const struct tr_json *j)
+{
+	return json_is_null(peek(j));
+}
+
 bool tr_json_get_string(const struct tr_json *j, const char **s)
 {
 	if (!json_is_string(peek(j)))

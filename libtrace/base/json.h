@@ -39,6 +39,7 @@ size_t tr_json_length(const struct tr_json *array);
 const struct tr_json *tr_json_at(const struct tr_json *array, size_t i);
 bool tr_json_is_object(const struct tr_json *j);
 bool tr_json_is_array(const struct tr_json *j);
+bool tr_json_is_null(const struct tr_json *j);
 /* False when j is NULL or of another type. */
 bool tr_json_get_string(const struct tr_json *j, const char **s);
 bool tr_json_get_int(const struct tr_json *j, int64_t *v);

@@ -5,44 +5,20 @@
 #include <sys/wait.h>
 
 #include "libtrace/base/alloc.h"
-#include "libtrace/format/event_copy.h"
 #include "libtrace/model/compare_impl.h"
+#include "libtrace/model/describe.h"
+#include "libtrace/model/parse.h"
 #include "libtrace/model/sink.h"
 #include "libtrace/model/syscalls.h"
 
 /* Text of one value in a difference. */
 #define VALUE_MAX 72
 
+/* With copies of their bytes. */
 struct fields {
 	struct tr_canon_field *f;
 	size_t n, cap;
 };
-
-struct tr_event *tr_compare_event(struct tr_reader *r, uint64_t number,
-				  struct tr_error *err)
-{
-	struct tr_cursor *cur = tr_cursor_from(r, number);
-	const struct tr_event *ev;
-	struct tr_event *copy = NULL;
-	int n = 0;
-
-	while (!copy && (n = tr_cursor_next(cur, &ev, err)) > 0)
-		if (ev->number >= number && ev->type != TR_EV_MORE)
-			copy = tr_event_copy(ev);
-	tr_cursor_free(cur);
-	if (!copy && n >= 0)
-		tr_fail(err, TR_ECORRUPT, "%s: event %" PRIu64 " has vanished",
-			tr_reader_path(r), number);
-	return copy;
-}
-
-int tr_compare_load(struct tr_compare_side *s, struct tr_error *err)
-{
-	s->event = tr_compare_event(s->reader, s->item.number, err);
-	if (s->event && s->item.enter)
-		s->enter = tr_compare_event(s->reader, s->item.enter, err);
-	return s->event && (s->enter || !s->item.enter) ? 0 : -1;
-}
 
 /* struct linux_dirent64: d_ino, d_off (8 bytes each), d_reclen, d_type, name */
 struct tr_bytes tr_compare_dirents(struct tr_bytes d, struct tr_buf *names)
@@ -148,6 +124,10 @@ static void show(const struct tr_canon_field *f, char *out, size_t n)
 	case TR_SHOW_TEXT:
 		show_bytes(&f->bytes, f->bytes.len, out, n);
 		break;
+	case TR_SHOW_JSON:
+		snprintf(out, n, "%.*s", (int)f->bytes.len,
+			 (const char *)f->bytes.data);
+		break;
 	case TR_SHOW_BYTES:
 		show_bytes(&f->bytes, f->number, out, n);
 		break;
@@ -173,16 +153,28 @@ static void collect(void *arg, const struct tr_canon_field *f)
 	struct fields *all = arg;
 
 	TR_GROW(all->f, all->n, all->cap);
-	all->f[all->n++] = *f;
+	all->f[all->n] = *f;
+	all->f[all->n++].bytes.data = tr_memdup(f->bytes.data, f->bytes.len);
 }
 
-static void collect_all(const struct tr_compare_side *s, struct fields *all)
+static void fields_release(struct fields *all)
 {
-	const struct tr_event *ev = s->event;
+	for (size_t i = 0; i < all->n; i++)
+		free((void *)(uintptr_t)all->f[i].bytes.data);
+	free(all->f);
+}
 
-	if (is_call(ev))
-		tr_canon_call(s->canon, s->enter ? s->enter : ev, collect, all);
-	tr_canon_rest(s->canon, ev, collect, all);
+static void collect_all(const struct tr_compare_view *v, struct fields *all)
+{
+	const struct tr_event *ev = v->event;
+
+	if (is_call(ev) && v->args)
+		tr_canon_described(v->canon, ev, v->args, false, collect, all);
+	else if (is_call(ev))
+		tr_canon_call(v->canon, v->enter ? v->enter : ev, collect, all);
+	tr_canon_rest(v->canon, ev, collect, all);
+	if (ev->type == TR_EV_SYSCALL && v->data)
+		tr_canon_described(v->canon, ev, v->data, true, collect, all);
 }
 
 static void set(struct tr_difference *d, const char *kind, const char *name,
@@ -220,8 +212,8 @@ static void describe_field(const struct tr_canon_field *l,
  * The first field that differs; false when all agree.  Both lists are of the
  * same kind of event, so that a missing field is one of a repeated kind.
  */
-static bool describe_fields(const struct tr_compare_side *left,
-			    const struct tr_compare_side *right,
+static bool describe_fields(const struct tr_compare_view *left,
+			    const struct tr_compare_view *right,
 			    struct tr_difference *d)
 {
 	struct fields l = {0}, r = {0};
@@ -239,8 +231,8 @@ static bool describe_fields(const struct tr_compare_side *left,
 		y = NULL;
 	if (x || y)
 		describe_field(x, y, left->event, d);
-	free(l.f);
-	free(r.f);
+	fields_release(&l);
+	fields_release(&r);
 	return x || y;
 }
 
@@ -248,7 +240,7 @@ static bool describe_fields(const struct tr_compare_side *left,
 
 /* The data of one event, piece by piece. */
 struct stream {
-	const struct tr_compare_side *s;
+	const struct tr_compare_view *v;
 	struct tr_cursor *cur;
 	const struct tr_event *ev; /* it or a `more` of it, NULL at the end */
 	size_t next;               /* piece of ev */
@@ -262,10 +254,10 @@ static int stream_fill(struct stream *t, struct tr_error *err)
 		int n;
 
 		if (t->ev && t->next < t->ev->nmem) {
-			t->now = tr_canon_data(t->s->event,
+			t->now = tr_canon_data(t->v->canon, t->v->event,
 					       &t->ev->mem[t->next++]);
 			t->names.len = 0;
-			if (t->now.len && tr_canon_is_dirents(t->s->event))
+			if (t->now.len && tr_canon_is_dirents(t->v->event))
 				t->now = tr_compare_dirents(t->now, &t->names);
 			continue;
 		}
@@ -273,7 +265,7 @@ static int stream_fill(struct stream *t, struct tr_error *err)
 		t->next = 0;
 		if (n < 0)
 			return -1;
-		if (n == 0 || t->ev->number != t->s->item.number)
+		if (n == 0 || t->ev->number != t->v->event->number)
 			return 0;
 	}
 	return 1;
@@ -313,17 +305,17 @@ static void show_data(const struct stream *t, char out[VALUE_MAX])
 		show_bytes(&some, t->now.len, out, VALUE_MAX);
 }
 
-static int describe_data(const struct tr_compare_side *left,
-			 const struct tr_compare_side *right,
+static int describe_data(const struct tr_compare_view *left,
+			 const struct tr_compare_view *right,
 			 struct tr_difference *d, struct tr_error *err)
 {
-	struct stream l = {.s = left}, r = {.s = right};
+	struct stream l = {.v = left}, r = {.v = right};
 	char name[40], x[VALUE_MAX], y[VALUE_MAX];
 	uint64_t at = 0;
 	int n;
 
-	l.cur = tr_cursor_from(left->reader, left->item.number);
-	r.cur = tr_cursor_from(right->reader, right->item.number);
+	l.cur = tr_cursor_from(left->in->reader, left->event->number);
+	r.cur = tr_cursor_from(right->in->reader, right->event->number);
 	n = skip_common(&l, &r, &at, err);
 	if (n >= 0) {
 		show_data(&l, x);
@@ -340,10 +332,67 @@ static int describe_data(const struct tr_compare_side *left,
 	return n < 0 ? -1 : 0;
 }
 
+/* ---- views ---- */
+
+/* One line: an event, and the JSON of its arguments. */
+static int parse(struct tr_compare_view *v, int i, const char *line, size_t n,
+		 struct tr_error *err)
+{
+	v->json[i] = tr_json_parse(line, n, v->in->name, err);
+	if (!v->json[i] ||
+	    tr_event_parse(v->json[i], &v->parsed[i], &v->text[i], err) < 0)
+		return -1;
+	return 0;
+}
+
+static int parse_lines(struct tr_compare_view *v, const char *line,
+		       struct tr_error *err)
+{
+	const char *second = strchr(line, '\n');
+
+	if (second && parse(v, 1, line, (size_t)(second - line), err) < 0)
+		return -1;
+	line = second ? second + 1 : line;
+	if (parse(v, 0, line, strlen(line), err) < 0)
+		return -1;
+	v->event = &v->parsed[0];
+	v->enter = second ? &v->parsed[1] : NULL;
+	return 0;
+}
+
+int tr_compare_view_init(struct tr_compare_view *v,
+			 const struct tr_compare_item *item,
+			 const struct tr_event *event,
+			 const struct tr_event *enter, struct tr_error *err)
+{
+	v->event = event;
+	v->enter = enter;
+	if (item->line && parse_lines(v, item->line, err) < 0)
+		return -1;
+	if (!v->canon->described)
+		return 0;
+	if (!item->line)
+		v->json[0] = tr_describe_json(event, false);
+	if (!item->line && enter)
+		v->json[1] = tr_describe_json(enter, false);
+	v->data = tr_json_get(v->json[0], "args");
+	v->args = tr_json_get(v->json[v->json[1] ? 1 : 0], "args");
+	return 0;
+}
+
+void tr_compare_view_release(struct tr_compare_view *v)
+{
+	for (int i = 0; i < 2; i++) {
+		if (v->json[i])
+			tr_json_free(v->json[i]);
+		free(v->text[i]);
+	}
+}
+
 /* ---- the difference ---- */
 
-int tr_compare_describe(const struct tr_compare_side *left,
-			const struct tr_compare_side *right,
+int tr_compare_describe(const struct tr_compare_view *left,
+			const struct tr_compare_view *right,
 			struct tr_difference *d, struct tr_error *err)
 {
 	const struct tr_event *l = left->event, *r = right->event;
@@ -364,16 +413,22 @@ int tr_compare_describe(const struct tr_compare_side *left,
 		    r->type == TR_EV_SYSCALL ? "returned" : "did not return");
 		return 0;
 	}
+	if (left->canon->described) {
+		d->kind = "data";
+		snprintf(d->what, sizeof d->what, "%s: not told apart by what "
+			 "JSON says", x);
+		return 0;
+	}
 	return describe_data(left, right, d, err);
 }
 
-void tr_compare_describe_one(const struct tr_compare_side *s, bool missing,
+void tr_compare_describe_one(const struct tr_compare_view *v, bool missing,
 			     struct tr_difference *d)
 {
 	char name[48];
 
-	name_event(s->event, name, sizeof name);
+	name_event(v->event, name, sizeof name);
 	d->kind = missing ? "missing" : "extra";
 	snprintf(d->what, sizeof d->what, "%s of task %u: only in the %s trace",
-		 name, s->event->task, missing ? "left" : "right");
+		 name, v->event->task, missing ? "left" : "right");
 }

@@ -3,6 +3,7 @@
  * difference, everything else is found, and the first of it is reported.
  */
 #include "libtrace/model/compare.h"
+#include "libtrace/model/describe.h"
 #include "tests/unit/check.h"
 #include "tests/unit/sample.h"
 
@@ -11,33 +12,97 @@ static const struct sample plain = {.files = contents, .nfiles = 1};
 
 static struct tr_error err;
 
-/* The last comparison; what points into it is copied. */
+/* The last comparison: its first difference; what points into it is copied. */
 static struct {
 	struct tr_difference d;
 	struct tr_event left, right;
 	uint64_t before[4];
+	size_t nbefore, nbehind, hunks;
+	uint64_t compared, changed, missing, extra;
 } last;
+
+static void copy_last(const struct tr_comparison *result)
+{
+	const struct tr_hunk *h = result->hunk;
+
+	last.hunks = result->n;
+	last.compared = result->compared;
+	last.changed = result->changed;
+	last.missing = result->missing;
+	last.extra = result->extra;
+	if (result->n == 0)
+		return;
+	last.d = h->d[0];
+	last.nbefore = h->nbefore;
+	last.nbehind = h->nbehind;
+	if (last.d.left.event)
+		last.left = *last.d.left.event;
+	if (last.d.right.event)
+		last.right = *last.d.right.event;
+	for (size_t i = 0; i < h->nbefore && i < 4; i++)
+		last.before[i] = h->before[i].number;
+}
+
+static struct tr_compare_options options = {
+	.ignore = TR_IGNORE_USUAL, .context = 2,
+};
+
+static bool compare_inputs(const struct tr_compare_input *l,
+			   const struct tr_compare_input *r)
+{
+	struct tr_compare *c = tr_compare_new(l, r, &options);
+	struct tr_comparison result = {0};
+
+	memset(&last, 0, sizeof last);
+	sample_must(tr_compare_run(c, &result, &err), &err);
+	copy_last(&result);
+	tr_compare_free(c);
+	return last.changed + last.missing + last.extra > 0;
+}
+
+static struct tr_compare_input open_trace(const char *path)
+{
+	struct tr_compare_input in = {.reader = tr_reader_open(path, &err),
+				      .name = path};
+
+	sample_must(in.reader ? 0 : -1, &err);
+	return in;
+}
+
+/* The events of a trace as JSON Lines. */
+static struct tr_compare_input open_lines(const char *path)
+{
+	struct tr_compare_input in = {.lines = tmpfile(), .name = path};
+	struct tr_reader *r = tr_reader_open(path, &err);
+	struct tr_cursor *cur = tr_cursor_all(r);
+	const struct tr_event *ev;
+
+	while (tr_cursor_next(cur, &ev, &err) > 0)
+		tr_json_line(in.lines, tr_describe_json(ev, false));
+	tr_cursor_free(cur);
+	tr_reader_close(r);
+	rewind(in.lines);
+	return in;
+}
+
+static void close_input(struct tr_compare_input *in)
+{
+	if (in->reader)
+		tr_reader_close(in->reader);
+	if (in->lines)
+		fclose(in->lines);
+}
 
 static bool compare_with(const char *a, const char *b, size_t context)
 {
-	struct tr_reader *l = tr_reader_open(a, &err);
-	struct tr_reader *r = tr_reader_open(b, &err);
-	struct tr_compare *c;
+	struct tr_compare_input l = open_trace(a), r = open_trace(b);
+	bool found;
 
-	sample_must(l && r ? 0 : -1, &err);
-	c = tr_compare_new(l, r, context);
-	memset(&last, 0, sizeof last);
-	sample_must(tr_compare_run(c, &last.d, &err), &err);
-	if (last.d.found) {
-		last.left = *last.d.left;
-		last.right = *last.d.right;
-	}
-	for (size_t i = 0; i < last.d.nbefore && i < 4; i++)
-		last.before[i] = last.d.before[i]->number;
-	tr_compare_free(c);
-	tr_reader_close(l);
-	tr_reader_close(r);
-	return last.d.found;
+	options.context = context;
+	found = compare_inputs(&l, &r);
+	close_input(&l);
+	close_input(&r);
+	return found;
 }
 
 static bool differ(const char *a, const char *b)
@@ -76,7 +141,7 @@ static void same(void)
 {
 	CHECK(!differ("plain", "plain"));
 	/* image, fork, start, 3 reads, getpid, exit, wait4, exit */
-	CHECK(last.d.compared == 10);
+	CHECK(last.compared == 10);
 }
 
 static void other_pids(void)
@@ -85,7 +150,7 @@ static void other_pids(void)
 
 	s.pid = 4711;
 	make("pids", &s);
-	CHECK(!differ("plain", "pids") && last.d.compared == 10);
+	CHECK(!differ("plain", "pids") && last.compared == 10);
 }
 
 static void other_order(void)
@@ -94,8 +159,8 @@ static void other_order(void)
 
 	s.child_first = true;
 	make("order", &s);
-	CHECK(!differ("plain", "order") && last.d.compared == 10);
-	CHECK(!differ("order", "plain") && last.d.compared == 10);
+	CHECK(!differ("plain", "order") && last.compared == 10);
+	CHECK(!differ("order", "plain") && last.compared == 10);
 }
 
 /* A call with an argument. */
@@ -143,7 +208,7 @@ static void entered_calls(void)
 	make("direct", &s);
 	CHECK(!differ("direct", "entered"));
 	CHECK(!differ("entered", "direct"));
-	CHECK(last.d.compared == 9);
+	CHECK(last.compared == 9);
 }
 
 static void ignored_signal(struct tr_event *ev)
@@ -249,7 +314,7 @@ static void each_kind(void)
 {
 	CHECK(spoilt_by(result, "result", "result of read: 5, -1 EAGAIN"));
 	CHECK(last.left.number == 7 && last.right.number == 7);
-	CHECK(last.d.nbefore == 2 && last.before[0] == 5 &&
+	CHECK(last.nbefore == 2 && last.before[0] == 5 &&
 	      last.before[1] == 6);
 	CHECK(spoilt_by(argument, "argument", "fd of read: 3, 4"));
 	CHECK(spoilt_by(call, "syscall", "system call: read, pread64"));
@@ -275,9 +340,13 @@ static void one_more(void)
 	s.extra_call = true;
 	make("more", &s);
 	CHECK(differ("plain", "more"));
-	CHECK(strcmp(last.d.kind, "type") == 0);
-	CHECK(last.left.type == TR_EV_EXIT && last.left.task == 2);
+	CHECK(strcmp(last.d.kind, "extra") == 0);
+	CHECK(last.left.type == 0 && last.d.after[0] == 9);
 	CHECK(last.right.type == TR_EV_SYSCALL && last.right.task == 2);
+	CHECK(last.extra == 1 && last.missing == 0 && last.changed == 0);
+	CHECK(last.compared == 10 && last.hunks == 1 && last.nbehind == 1);
+	CHECK(differ("more", "plain"));
+	CHECK(strcmp(last.d.kind, "missing") == 0 && last.missing == 1);
 }
 
 /* One side ends before the other. */
@@ -337,12 +406,12 @@ static void context(void)
 
 	s.status = 1 << 8;
 	make("failed", &s);
-	CHECK(compare_with("plain", "failed", 0) && last.d.nbefore == 0);
-	CHECK(compare_with("plain", "failed", 1) && last.d.nbefore == 1);
+	CHECK(compare_with("plain", "failed", 0) && last.nbefore == 0);
+	CHECK(compare_with("plain", "failed", 1) && last.nbefore == 1);
 	CHECK(last.before[0] == 11);
-	CHECK(compare_with("plain", "failed", 3) && last.d.nbefore == 3);
+	CHECK(compare_with("plain", "failed", 3) && last.nbefore == 3);
 	CHECK(last.before[0] == 7 && last.before[2] == 11);
-	CHECK(compare_with("plain", "failed", 1000) && last.d.nbefore == 6);
+	CHECK(compare_with("plain", "failed", 1000) && last.nbefore == 6);
 	CHECK(last.before[0] == 2);
 }
 
@@ -436,7 +505,7 @@ static void large_data(void)
 {
 	large("large-a", 1 << 18, SIZE_MAX);
 	large("large-b", 1 << 16, SIZE_MAX);
-	CHECK(!differ("large-a", "large-b") && last.d.compared == 2);
+	CHECK(!differ("large-a", "large-b") && last.compared == 2);
 	large("large-b", 1 << 16, 777777);
 	CHECK(differ("large-a", "large-b"));
 	CHECK(strncmp(last.d.what, "data at byte 777777 of read: ", 29) == 0);
@@ -485,6 +554,7 @@ static void exec(struct tr_event *ev)
 		ev->type = TR_EV_ENTER;
 		tr_event_set(ev, TR_F_NR, SYS_execve);
 		ev->arg[0].index = 0;
+		ev->arg[0].addr = ev->regs.rdi;
 	} else if (ev->number == 8) {
 		*ev = (struct tr_event){.type = TR_EV_IMAGE, .number = 8,
 					.stream = 1, .task = 1};
@@ -509,6 +579,227 @@ static void unreturned(void)
 	CHECK(last.left.type == TR_EV_ENTER);
 }
 
+/* ---- sides that are JSON ---- */
+
+static bool lines_differ(const char *a, const char *b)
+{
+	struct tr_compare_input l = open_lines(a), r = open_lines(b);
+	struct tr_compare_input t = open_trace(a);
+	bool both = compare_inputs(&l, &r), one;
+	uint64_t compared = last.compared;
+
+	rewind(r.lines);
+	one = compare_inputs(&t, &r);
+	CHECK(both == one && compared == last.compared);
+	close_input(&l);
+	close_input(&r);
+	close_input(&t);
+	return one;
+}
+
+static void json_lines(void)
+{
+	struct sample s = plain;
+
+	CHECK(!lines_differ("plain", "plain") && last.compared == 10);
+	CHECK(!lines_differ("plain", "pids"));
+	CHECK(!lines_differ("plain", "order"));
+	CHECK(!lines_differ("direct", "entered"));
+	CHECK(!lines_differ("plain", "moved"));
+	s.spoil = data;
+	make("spoilt", &s);
+	CHECK(lines_differ("plain", "spoilt"));
+	CHECK(strcmp(last.d.kind, "data") == 0);
+	CHECK(strcmp(last.d.what,
+		     "buf of read: \"hello\", \"help!\"") == 0);
+	CHECK(last.d.left.number == 7 && last.d.right.number == 7);
+	CHECK(last.d.left.event != NULL && last.d.right.event == NULL);
+	s.spoil = result;
+	make("spoilt", &s);
+	CHECK(lines_differ("plain", "spoilt") &&
+	      strcmp(last.d.what, "result of read: 5, -1 EAGAIN") == 0);
+	s.spoil = argument;
+	make("spoilt", &s);
+	CHECK(lines_differ("plain", "spoilt") &&
+	      strcmp(last.d.what, "fd of read: 3, 4") == 0);
+	CHECK(lines_differ("path-a", "path-b"));
+	CHECK(lines_differ("exec-a", "exec-b"));
+	CHECK(strcmp(last.d.what, "filename of execve: \"/bin/a\", "
+		     "\"/bin/b\"") == 0);
+	CHECK(lines_differ("plain", "more") && last.extra == 1);
+}
+
+static bool refused(const char *lines, const char *why)
+{
+	struct tr_compare_input l = open_trace("plain");
+	struct tr_compare_input r = {.lines = tmpfile(), .name = "lines"};
+	struct tr_comparison result;
+	struct tr_compare *c;
+	bool failed;
+
+	fputs(lines, r.lines);
+	rewind(r.lines);
+	c = tr_compare_new(&l, &r, &options);
+	failed = tr_compare_run(c, &result, &err) < 0;
+	if (!failed || !strstr(err.text, why)) {
+		printf("# %s\n", failed ? err.text : "not refused");
+		failed = false;
+	}
+	tr_compare_free(c);
+	close_input(&l);
+	close_input(&r);
+	return failed;
+}
+
+static void bad_lines(void)
+{
+	CHECK(refused("", "no event"));
+	CHECK(refused("{\"type\":\"header\"}\n", "no event"));
+	CHECK(refused("hello\n", "line 1"));
+	CHECK(refused("\n{\"type\":\"exit\",\"event\":1,\"task\":1}\n{",
+		      "line 3"));
+	CHECK(refused("{\"type\":\"exit\",\"event\":-1,\"task\":1}\n",
+		      "no event has such numbers"));
+	CHECK(refused("{\"type\":\"exit\",\"event\":1,\"task\":4294967296}\n",
+		      "no event has such numbers"));
+}
+
+/* ---- what may differ ---- */
+
+static void other_fd(struct tr_event *ev)
+{
+	if (ev->number == 7)
+		ev->regs.rdi = 9;
+}
+
+static bool differ_ignoring(const char *a, const char *b, unsigned ignore)
+{
+	bool found;
+
+	options.ignore = ignore;
+	found = differ(a, b);
+	CHECK(lines_differ(a, b) == found);
+	options.ignore = TR_IGNORE_USUAL;
+	return found;
+}
+
+/* A file is created exclusively, then opened below that name. */
+static void temporary(struct tr_event *ev)
+{
+	with_path(ev);
+	if (ev->number == 7) {
+		ev->regs.rdx = O_CREAT | O_EXCL;
+	} else if (ev->number == 8) {
+		static struct tr_arg a;
+		static char below[80];
+
+		snprintf(below, sizeof below, "%s/below", text[which]);
+		a = (struct tr_arg){.index = 1, .is_string = 1,
+				    .len = strlen(below), .hash = 1,
+				    .bytes = {below, strlen(below)}};
+		ev->type = TR_EV_SYSCALL;
+		ev->task = 1;
+		ev->stream = 1;
+		tr_event_set(ev, TR_F_NR, SYS_openat);
+		ev->regs.rdx = 0;
+		ev->arg = &a;
+		ev->narg = 1;
+		ev->nmem = 0;
+		ev->has &= ~((uint64_t)1 << TR_F_MEM);
+		tr_event_mark(ev, TR_F_ARG);
+	}
+}
+
+static void ignoring(void)
+{
+	struct sample s = plain;
+
+	s.spoil = other_fd;
+	make("fd", &s);
+	CHECK(differ_ignoring("plain", "fd", TR_IGNORE_USUAL));
+	CHECK(!differ_ignoring("plain", "fd",
+			       TR_IGNORE_USUAL | TR_IGNORE_FDS));
+	CHECK(!differ_ignoring("plain", "plain", 0));
+	CHECK(differ_ignoring("plain", "pids", 0));
+	CHECK(differ_ignoring("plain", "moved", 0));
+	CHECK(!differ_ignoring("plain", "moved", TR_IGNORE_ADDRESSES));
+	s.spoil = data;
+	make("spoilt", &s);
+	CHECK(differ_ignoring("plain", "spoilt", TR_IGNORE_USUAL));
+	CHECK(!differ_ignoring("plain", "spoilt",
+			       TR_IGNORE_USUAL | TR_IGNORE_DATA));
+	s.spoil = temporary;
+	strcpy(text[0], "/tmp/abc");
+	strcpy(text[1], "/tmp/xyz");
+	which = 0;
+	make("tmp-a", &s);
+	which = 1;
+	make("tmp-b", &s);
+	options.ignore = TR_IGNORE_USUAL;
+	CHECK(differ("tmp-a", "tmp-b") && last.changed == 2);
+	options.ignore |= TR_IGNORE_NAMES;
+	CHECK(!differ("tmp-a", "tmp-b"));
+	options.ignore = TR_IGNORE_USUAL;
+}
+
+/* ---- how many are shown ---- */
+
+static void every_read(struct tr_event *ev)
+{
+	if (ev->type == TR_EV_SYSCALL && tr_event_get(ev, TR_F_NR) == SYS_read)
+		ev->regs.rdi = 77;
+}
+
+static void limits(void)
+{
+	struct sample s = plain;
+
+	s.spoil = every_read;
+	make("reads", &s);
+	CHECK(differ("plain", "reads") && last.changed == 3);
+	CHECK(last.hunks == 1);
+	options.max = 2;
+	CHECK(differ("plain", "reads") && last.changed == 3);
+	options.max = 0;
+	options.any = true;
+	CHECK(differ("plain", "reads") && last.changed == 1);
+	CHECK(!differ("plain", "plain"));
+	options.any = false;
+}
+
+/* ---- states ---- */
+
+static uint64_t memory;
+
+static void with_state(struct tr_event *ev)
+{
+	if (ev->type != TR_EV_SYSCALL || ev->task != 1 || ev->number != 7)
+		return;
+	*ev = (struct tr_event){.type = TR_EV_STATE, .number = ev->number,
+				.stream = 1, .task = 1, .time = ev->time};
+	tr_event_set(ev, TR_F_MEMORY, memory);
+	tr_event_set(ev, TR_F_REGISTERS, 5);
+}
+
+static void states(void)
+{
+	struct sample s = plain;
+
+	s.spoil = with_state;
+	memory = 1;
+	make("state-1", &s);
+	memory = 2;
+	make("state-2", &s);
+	CHECK(!differ("state-1", "state-2")); /* not compared with events */
+	options.states = true;
+	CHECK(differ("state-1", "state-2"));
+	CHECK(strcmp(last.d.kind, "state") == 0);
+	CHECK(strcmp(last.d.what, "memory of state: 0x1, 0x2") == 0);
+	CHECK(!differ("state-1", "state-1") && last.compared == 1);
+	CHECK(lines_differ("state-1", "state-2"));
+	options.states = false;
+}
+
 int main(void)
 {
 	sample_init();
@@ -527,5 +818,10 @@ int main(void)
 	RUN(large_data);
 	RUN(directories);
 	RUN(unreturned);
+	RUN(json_lines);
+	RUN(bad_lines);
+	RUN(ignoring);
+	RUN(limits);
+	RUN(states);
 	return check_status();
 }
