@@ -205,6 +205,7 @@ parts() {
 		printf '%s\n' "$text" >in
 		expect 2 trace-diff "$BATS_FILE_TMPDIR/a" - <in
 		one_error trace-diff
+		# shellcheck disable=SC2154
 		has "$stderr" 'standard input'
 	done
 }
