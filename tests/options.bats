@@ -107,7 +107,8 @@ load helpers
 @test "calls that the model does not know are captured" {
 	expect 0 trace-record -o t "$BUILD/workloads/unknown_calls"
 	words=$output
-	[ "$(trace-dump -f json -s process_vm_writev t |
+	[ "${words%% *}" -lt 7 ] # the kernel has written
+	[ "$(trace-dump -f json -s ioctl t |
 		jq -r 'select(.origin?) | .origin')" = captured ]
 	expect 0 trace-replay t
 	[ "$output" = "$words" ]

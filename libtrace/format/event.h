@@ -31,7 +31,9 @@
 	X(NOTE, 11, "note", "a degraded mode, or the point where replay ends") \
 	X(DIGEST, 128, "digest", "SHA-256 of a stored file")                   \
 	X(END, 12, "end", "the recording ended cleanly")                       \
-	X(STATE, 13, "state", "digests of the task's whole state")
+	X(STATE, 13, "state", "digests of the task's whole state")             \
+	X(STOP, 14, "stop", "a tracer in the recording holds the task")        \
+	X(POKE, 15, "poke", "another task changes its memory or registers")
 
 enum tr_event_type {
 #define X(NAME, code, name, meaning) TR_EV_##NAME = (code),
@@ -81,7 +83,10 @@ enum tr_event_type {
 	X(DOMAIN, 34, "domain", U, D)   /* clone: the child's; note: joined */ \
 	X(MEMORY, 35, "memory", U, H)   /* digest of the memory */             \
 	X(REGISTERS, 36, "registers", U, H) /* and of the registers */         \
-	X(OFFSET, 37, "offset", U, D)   /* where a call wrote in `file` */
+	X(OFFSET, 37, "offset", U, D)   /* where a call wrote in `file` */     \
+	X(PLACE, 38, "place", U, D)     /* enum tr_place */                    \
+	X(DEBUG_REGISTER, 39, "debug_register", U, D) /* poke: its number */   \
+	X(VALUE, 40, "value", U, H)     /* and what it holds from now on */
 
 /* Structured fields: tag, JSON name. */
 #define TR_STRUCT_FIELDS(X)                                                    \
@@ -104,7 +109,7 @@ enum tr_field {
 #undef X
 };
 
-#define TR_NSCALARS 38 /* scalar tags are 1..37 */
+#define TR_NSCALARS 41 /* scalar tags are 1..40 */
 
 /* Who produced a syscall's result. */
 enum tr_origin {
@@ -118,6 +123,13 @@ enum tr_sig_action {
 	TR_SIG_HANDLER = 1, /* a handler frame was pushed */
 	TR_SIG_FATAL = 2,   /* the task dies of it */
 	TR_SIG_NONE = 3,    /* ignored, or stopped the task */
+};
+
+/* How a task comes to where it is stopped, or a signal delivered. */
+enum tr_place {
+	TR_PLACE_FAULT = 1, /* its own instruction raises the signal there */
+	TR_PLACE_STEP = 2,  /* it is one instruction further */
+	TR_PLACE_HERE = 3,  /* it is there: where its event before left it */
 };
 
 /* Instructions whose result is recorded. */
@@ -151,6 +163,8 @@ enum tr_store_method {
 	  "a stored file changed while it was recorded")                       \
 	X(DOMAIN_JOINED, 4, "domain-joined",                                   \
 	  "the domain in `domain` shares memory with the task's from here on") \
+	X(TRACER_DENIED, 5, "tracer-denied",                                   \
+	  "a request of a program's own tracer that was refused")              \
 	X(UNMODELLED, 16, "unmodelled",                                        \
 	  "an effect that the model does not know")                            \
 	X(NOT_64BIT, 17, "not-64-bit", "a 32-bit program runs")                \

@@ -751,6 +751,8 @@ bool tr_canon_ignores(const struct tr_canon *c, const struct tr_event *ev)
 	case TR_EV_NOTE:
 	case TR_EV_DIGEST:
 	case TR_EV_END:
+	case TR_EV_STOP: /* what a debugger does is not the program's doing */
+	case TR_EV_POKE:
 	case TR_EV_STATE: /* memory holds pids, times and random bytes */
 		return true;
 	case TR_EV_SIGNAL: /* some the program does not notice */

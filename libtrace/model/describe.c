@@ -290,6 +290,32 @@ static void put_details(struct tr_buf *b, const struct tr_event *ev)
 		put_map(b, &ev->map[i]);
 }
 
+static void text_tracer(struct tr_buf *b, const struct tr_event *ev)
+{
+	const char *name = tr_signal_name((int)scalar(ev, TR_F_SIGNO));
+
+	if (ev->type == TR_EV_STOP) {
+		tr_put(b, "held by its tracer: %s at 0x%" PRIx64 "%s",
+		       name ? name : "a signal", ev->regs.rip,
+		       scalar(ev, TR_F_PLACE) == TR_PLACE_STEP
+			       ? ", a step" : "");
+		return;
+	}
+	tr_put(b, "changed by another task:");
+	if (tr_event_has(ev, TR_F_REGS_AFTER))
+		tr_put(b, " registers, at 0x%" PRIx64 " now",
+		       ev->regs_after.rip);
+	if (tr_event_has(ev, TR_F_XSTATE))
+		tr_put(b, " extended state");
+	if (tr_event_has(ev, TR_F_DEBUG_REGISTER))
+		tr_put(b, " debug register %" PRIu64 " = 0x%" PRIx64,
+		       scalar(ev, TR_F_DEBUG_REGISTER),
+		       scalar(ev, TR_F_VALUE));
+	for (size_t i = 0; i < ev->nmem; i++)
+		tr_put(b, " %zu bytes at 0x%" PRIx64, ev->mem[i].bytes.len,
+		       ev->mem[i].addr);
+}
+
 static void text_event(struct tr_buf *b, const struct tr_event *ev)
 {
 	switch (ev->type) {
@@ -328,6 +354,10 @@ static void text_event(struct tr_buf *b, const struct tr_event *ev)
 	case TR_EV_STATE:
 		tr_put(b, "state: memory 0x%" PRIx64 ", registers 0x%" PRIx64,
 		       scalar(ev, TR_F_MEMORY), scalar(ev, TR_F_REGISTERS));
+		break;
+	case TR_EV_STOP:
+	case TR_EV_POKE:
+		text_tracer(b, ev);
 		break;
 	case TR_EV_END:
 		tr_put(b, "end of the recording: %" PRIu64 " events, %" PRIu64

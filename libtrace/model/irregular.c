@@ -732,6 +732,75 @@ static bool do_ioctl(struct tr_fx *fx)
 	return !row->code;
 }
 
+/* GETREGSET and SETREGSET: data is the address of a struct iovec, whose length
+ * GETREGSET makes that of what it wrote. */
+static void ptrace_regset(struct tr_fx *fx, bool get)
+{
+	uint64_t base, len;
+
+	tr_fx_in(fx, 3, ARG(3), 16);
+	if (!tr_fx_u64(fx, ARG(3), &base) || !tr_fx_u64(fx, ARG(3) + 8, &len) ||
+	    len > 65536)
+		return;
+	if (get) {
+		tr_fx_out(fx, 3, ARG(3), 16);
+		tr_fx_out(fx, 3, base, len);
+	} else {
+		tr_fx_in(fx, 3, base, len);
+	}
+}
+
+/* PTRACE_ARCH_PRCTL: like arch_prctl(2), with the address in addr. */
+static void ptrace_arch_prctl(struct tr_fx *fx)
+{
+	enum { ARCH_GET_FS_ = 0x1003, ARCH_GET_GS_ = 0x1004 };
+
+	if (ARG32(3) == ARCH_GET_FS_ || ARG32(3) == ARCH_GET_GS_)
+		tr_fx_out(fx, 2, ARG(2), 8);
+}
+
+/* What a tracer reads and writes of its own memory, ptrace(2); what it changes
+ * in its tracee is the tracee's matter. */
+static bool do_ptrace(struct tr_fx *fx)
+{
+	static const struct command table[] = {
+		{1, TR_DIR_OUT, 8},        /* PTRACE_PEEKTEXT */
+		{2, TR_DIR_OUT, 8},        /* PTRACE_PEEKDATA */
+		{3, TR_DIR_OUT, 8},        /* PTRACE_PEEKUSER */
+		{12, TR_DIR_OUT, 216},     /* PTRACE_GETREGS */
+		{13, TR_DIR_IN, 216},      /* PTRACE_SETREGS */
+		{14, TR_DIR_OUT, 512},     /* PTRACE_GETFPREGS */
+		{15, TR_DIR_IN, 512},      /* PTRACE_SETFPREGS */
+		{0x4201, TR_DIR_OUT, 8},   /* PTRACE_GETEVENTMSG */
+		{0x4202, TR_DIR_OUT, 128}, /* PTRACE_GETSIGINFO */
+		{0x4203, TR_DIR_IN, 128},  /* PTRACE_SETSIGINFO */
+		{0x420a, TR_DIR_OUT, 8},   /* PTRACE_GETSIGMASK */
+		{0x420b, TR_DIR_IN, 8},    /* PTRACE_SETSIGMASK */
+	};
+
+	switch (ARG32(0)) {
+	case 30:
+		ptrace_arch_prctl(fx);
+		return true;
+	case 0x4204:
+	case 0x4205:
+		ptrace_regset(fx, ARG32(0) == 0x4204);
+		return true;
+	case 0x4209: /* PTRACE_PEEKSIGINFO: how many siginfo_t */
+		tr_fx_in(fx, 2, ARG(2), 16);
+		tr_fx_out(fx, 3, ARG(3), 128 * result_upto(fx, 1024));
+		return true;
+	case 0x420e: /* PTRACE_GET_SYSCALL_INFO: addr is the room */
+	case 0x420f: /* PTRACE_GET_RSEQ_CONFIGURATION */
+		tr_fx_out(fx, 3, ARG(3), result_upto(fx, ARG(2)));
+		return true;
+	default:
+		by_command(fx, 3, ARG32(0), table,
+			   sizeof table / sizeof *table);
+		return true; /* the others write nothing */
+	}
+}
+
 /* Numbers that older headers lack are written out. */
 static handler *const handlers[] = {
 	[__NR_ioctl] = do_ioctl,
@@ -751,6 +820,7 @@ static handler *const handlers[] = {
 	[__NR_sysfs] = do_sysfs,
 	[__NR_modify_ldt] = do_modify_ldt,
 	[__NR_prctl] = do_prctl,
+	[__NR_ptrace] = do_ptrace,
 	[__NR_arch_prctl] = do_arch_prctl,
 	[__NR_quotactl] = do_quotactl,
 	[__NR_futex] = do_futex,

@@ -15,7 +15,7 @@
 
 #include "libtrace/base/alloc.h"
 #include "libtrace/base/io.h"
-#include "libtrace/record/recorder.h"
+#include "libtrace/record/ptrace.h"
 #include "libtrace/state/regs.h"
 #include "libtrace/tracee/memory.h"
 #include "libtrace/tracee/tracee.h"
@@ -32,7 +32,7 @@
 /* Strings and buffer starts recorded with one call are at most this much. */
 #define ARGS_MAX (512u << 10)
 
-static bool is_restart(int64_t result)
+bool rec_is_restart(int64_t result)
 {
 	return result == -ERESTARTSYS || result == -ERESTARTNOINTR ||
 	       result == -ERESTARTNOHAND || result == -ERESTART_RESTARTBLOCK;
@@ -244,9 +244,23 @@ static void deny(struct task *t)
 	rec_enter_kernel(t, TR_RESUME_SYSCALL);
 }
 
-void rec_call_filtered(struct task *t)
+/* Calls about tracees, which the kernel knows nothing of. */
+static bool answer(struct recorder *r, struct task *t)
 {
-	if (t->fl.denied)
+	struct inflight *fl = &t->fl;
+
+	if (fl->call.nr == SYS_ptrace && !fl->answered) {
+		fl->answered = true;
+		fl->answer = rec_ptrace_call(r, t);
+	} else if (rec_is_wait(t) && !fl->answered) {
+		fl->answered = rec_wait_answer(r, t, &fl->answer);
+	}
+	return fl->answered;
+}
+
+void rec_call_filtered(struct recorder *r, struct task *t)
+{
+	if (t->fl.denied || answer(r, t))
 		deny(t);
 	else
 		rec_resume(t, TR_RESUME_SYSCALL, 0);
@@ -291,15 +305,50 @@ void rec_call_enter(struct recorder *r, struct task *t)
 		/* The kernel restarts the interrupted call, by its own number
 		 * or as restart_syscall: one call to the program. */
 		t->fl.interrupted = false;
-		rec_resume(t, TR_RESUME_SYSCALL, 0);
+		t->fl.restarted = true;
+		if (t->fl.again || !rec_traced_entry(r, t))
+			rec_call_proceed(r, t);
 		return;
 	}
 	rec_call_release(t);
 	begin(r, t, &regs);
 	rec_release_held(t);
+	if (!rec_traced_entry(r, t))
+		rec_call_proceed(r, t);
+}
+
+/* The task's tracer has changed the call: it is another one. */
+static void begin_again(struct recorder *r, struct task *t)
+{
+	uint64_t nr = t->fl.call.nr;
+	struct tr_regs regs;
+	bool skip;
+
+	if (tr_tracee_get_regs(t->tid, &regs) < 0)
+		return;
+	/* A negative number skips the call, with the result in rax. */
+	skip = (int)regs.orig_rax < 0;
+	if (skip)
+		regs.orig_rax = nr;
+	rec_call_release(t);
+	begin(r, t, &regs);
+	t->fl.recorded = true;
+	t->fl.answered = skip;
+	t->fl.answer = (int64_t)regs.rax;
+}
+
+void rec_call_proceed(struct recorder *r, struct task *t)
+{
+	if (t->fl.changed)
+		begin_again(r, t);
 	/* A filter of the program's own has its say first. */
-	if (t->fl.denied && !t->filtered) {
+	if (!t->filtered && (t->fl.denied || answer(r, t))) {
 		deny(t);
+		return;
+	}
+	if (t->fl.restarted) {
+		t->fl.restarted = t->fl.again = false;
+		rec_resume(t, TR_RESUME_SYSCALL, 0);
 		return;
 	}
 	/* In shared memory, what others do until the exec is done must come
@@ -326,19 +375,31 @@ static void now_filtered(struct recorder *r, const struct task *t)
 			o->filtered = true;
 }
 
-/* Memory written through proc(5) is no call's effect that could be applied. */
-static void check_opened(struct recorder *r, struct task *t, uint64_t flags)
+/* Is this perhaps the memory of a process, by its path? */
+static void check_opened(struct recorder *r, struct task *t)
 {
 	for (size_t i = 0; i < t->fl.narg; i++) {
 		const struct tr_bytes *p = &t->fl.arg[i].bytes;
 
-		if ((flags & O_ACCMODE) != O_RDONLY && p->len > 10 &&
-		    memcmp(p->data, "/proc/", 6) == 0 &&
-		    memcmp((const char *)p->data + p->len - 4, "/mem", 4) == 0)
-			rec_stop_replay(r, t, TR_NOTE_UNMODELLED,
-					"it opened %.*s for writing",
-					(int)p->len, (const char *)p->data);
+		if (p->len >= 3 &&
+		    memcmp((const char *)p->data + p->len - 3, "mem", 3) == 0)
+			rec_note_memory_file(r, t, (int)t->fl.call.result);
 	}
+}
+
+/* Does the process want to hear of stopped children?  All its threads are
+ * asked about it. */
+static void child_action_set(struct recorder *r, const struct task *t)
+{
+	uint64_t flags;
+
+	if (!t->fl.call.args[1] ||
+	    tr_memory_read(t->tid, t->fl.call.args[1] + 8, &flags,
+			   sizeof flags) < 0)
+		return;
+	for (struct task *o = r->tasks; o; o = o->next)
+		if (o->pid == t->pid)
+			o->no_cldstop = flags & SA_NOCLDSTOP;
 }
 
 /* What the recorder itself must know of calls that succeeded. */
@@ -361,11 +422,16 @@ static void after_call(struct recorder *r, struct task *t)
 		break;
 	case SYS_open:
 		if (c->result >= 0)
-			check_opened(r, t, c->args[1]);
+			check_opened(r, t);
 		break;
 	case SYS_openat:
+	case SYS_openat2:
 		if (c->result >= 0)
-			check_opened(r, t, c->args[2]);
+			check_opened(r, t);
+		break;
+	case SYS_rt_sigaction:
+		if (c->result == 0 && c->args[0] == SIGCHLD)
+			child_action_set(r, t);
 		break;
 	case SYS_sched_yield:
 		t->yields = true;
@@ -425,6 +491,7 @@ static void emit_call(struct recorder *r, struct task *t,
 
 	if (!fl->denied)
 		rec_call_effects(r, t, &out);
+	rec_foreign_memory(r, t, &out);
 	if (mapped) {
 		map = (struct tr_map){0};
 		describable = rec_describe_mapping(r, t, &map, &st, &err) == 0;
@@ -442,6 +509,8 @@ static void emit_call(struct recorder *r, struct task *t,
 		tr_event_set(&ev, TR_F_ENTERED, 1);
 	if (fl->denied)
 		tr_event_set(&ev, TR_F_ORIGIN, TR_ORIGIN_DENIED);
+	else if (fl->answered)
+		tr_event_set(&ev, TR_F_ORIGIN, TR_ORIGIN_EMULATED);
 	else if (fl->unknown)
 		tr_event_set(&ev, TR_F_ORIGIN, TR_ORIGIN_CAPTURED);
 	set_regs_after(&ev, fl, regs);
@@ -452,6 +521,8 @@ static void emit_call(struct recorder *r, struct task *t,
 		tr_event_mark(&ev, TR_F_XSTATE);
 	}
 	rec_read_ranges(r, t, &out, &ev);
+	if (r->memory_files)
+		rec_show_pieces(t, &ev);
 	rec_emit(r, &ev);
 	tr_ranges_release(&out);
 	if (!describable)
@@ -475,18 +546,30 @@ static bool mark_boundary(struct task *t, struct tr_regs *regs)
 		t->fl.denied = 0;
 	if (t->fl.args_changed)
 		regs->rdi = t->fl.entry.rdi;
+	else if (t->fl.skipped && t->fl.answered)
+		regs->rax = (uint64_t)t->fl.answer;
 	else if (t->fl.denied)
 		regs->rax = (uint64_t)-(int64_t)t->fl.denied;
 	else if (t->fl.call.nr != SYS_rt_sigreturn ||
-		 is_restart((int64_t)regs->rax))
+		 rec_is_restart((int64_t)regs->rax))
 		return true;
 	regs->orig_rax = t->fl.call.nr;
 	return tr_tracee_set_regs(t->tid, regs) == 0;
 }
 
+/* Did the task make another and wait until that had memory of its own? */
+static bool is_vfork(const struct task *t)
+{
+	return t->fl.call.result > 0 &&
+	       (t->fl.call.nr == SYS_vfork ||
+		(t->fl.call.nr == SYS_clone &&
+		 t->fl.call.args[0] & CLONE_VFORK));
+}
+
 void rec_call_exit(struct recorder *r, struct task *t)
 {
 	struct tr_regs regs;
+	bool vforked;
 
 	if (t->new_image) {
 		rec_exec_done(r, t);
@@ -494,17 +577,23 @@ void rec_call_exit(struct recorder *r, struct task *t)
 	}
 	if (tr_tracee_get_regs(t->tid, &regs) < 0 || !mark_boundary(t, &regs))
 		return;
+	if (rec_is_wait(t) && rec_wait_exit(r, t, &regs))
+		return;
 	t->fl.call.result = (int64_t)regs.rax;
-	if (t->fl.call.nr != SYS_rt_sigreturn && is_restart((int64_t)regs.rax)) {
+	if (t->fl.call.nr != SYS_rt_sigreturn && !t->fl.skipped &&
+	    rec_is_restart((int64_t)regs.rax)) {
 		t->fl.interrupted = true;
-		rec_resume(t, TR_RESUME_CONT, 0);
+		if (!rec_traced_broken(r, t))
+			rec_resume(t, TR_RESUME_CONT, 0);
 		return;
 	}
+	vforked = is_vfork(t);
 	emit_call(r, t, &regs);
 	rec_call_release(t);
 	if (r->options->digest == TR_DIGEST_EVERY)
 		t->state_due = ++t->calls >= r->options->digest_events;
-	rec_run(r, t, TR_RESUME_CONT, 0);
+	if (!rec_traced_exit(r, t, vforked))
+		rec_run(r, t, TR_RESUME_CONT, 0);
 }
 
 void rec_call_finish_interrupted(struct recorder *r, struct task *t)
@@ -513,6 +602,12 @@ void rec_call_finish_interrupted(struct recorder *r, struct task *t)
 
 	if (tr_tracee_get_regs(t->tid, &regs) < 0)
 		return;
-	emit_call(r, t, &regs);
+	rec_call_finish_as(r, t, &regs);
+}
+
+void rec_call_finish_as(struct recorder *r, struct task *t,
+			const struct tr_regs *regs)
+{
+	emit_call(r, t, regs);
 	rec_call_release(t);
 }

@@ -143,6 +143,7 @@ void rec_clone_event(struct recorder *r, struct task *t)
 			     flags & CLONE_THREAD ? t->pid : (pid_t)tid,
 			     child_space(r, t, flags));
 	inherit(r, t, child, flags);
+	rec_traced_clone_child(t, child, flags);
 	tr_event_set(&ev, TR_F_NR, t->fl.call.nr);
 	tr_event_set(&ev, TR_F_CHILD, child->id);
 	tr_event_set(&ev, TR_F_CHILD_STREAM, child->as->stream);
@@ -154,9 +155,11 @@ void rec_clone_event(struct recorder *r, struct task *t)
 		rec_read_ranges(r, t, &written, &ev);
 	rec_emit(r, &ev);
 	t->fl.recorded = true;
-	rec_resume(t, TR_RESUME_SYSCALL, 0);
-	if (flags & CLONE_VFORK)
-		rec_rest(r, t);
+	if (!rec_traced_clone(r, t, flags, (pid_t)tid)) {
+		rec_resume(t, TR_RESUME_SYSCALL, 0);
+		if (flags & CLONE_VFORK)
+			rec_rest(r, t);
+	}
 	take_early(r, child);
 }
 
@@ -198,7 +201,8 @@ void rec_task_first_stop(struct recorder *r, struct task *t)
 		rec_read_ranges(r, t, &out, &ev);
 	rec_emit(r, &ev);
 	t->started = true;
-	rec_run(r, t, TR_RESUME_CONT, 0);
+	if (!rec_traced_birth(r, t))
+		rec_run(r, t, TR_RESUME_CONT, 0);
 }
 
 static void add_end_write(struct task *t, uint64_t addr, uint32_t value)
@@ -271,7 +275,8 @@ void rec_task_ends(struct recorder *r, struct task *t)
 	unsigned long status;
 
 	t->exiting = true;
-	if (tr_tracee_event_msg(t->tid, &status) < 0)
+	if (tr_tracee_event_msg(t->tid, &status) < 0 ||
+	    rec_traced_ends(r, t, status))
 		return;
 	find_end_writes(t);
 	/* Recorded before the kernel writes and wakes those who wait for it:
@@ -299,6 +304,7 @@ void rec_task_died(struct recorder *r, struct task *t, int status)
 			r->options->moment(r->options->arg,
 					   TR_RECORD_FIRST_ENDED, status);
 	}
+	rec_traced_died(r, t, status);
 	unlink_task(r, t);
 	rec_call_release(t);
 	rec_domain_leave(r, t);

@@ -22,7 +22,9 @@
 
 void rec_resume(struct task *t, int how, int sig)
 {
-	if (how == TR_RESUME_CONT && t->filtered)
+	if (how == TR_RESUME_CONT && rec_traced_steps(t))
+		how = TR_RESUME_STEP;
+	else if (how == TR_RESUME_CONT && t->filtered)
 		how = TR_RESUME_SYSCALL;
 	/* ESRCH: SIGKILL took it; its death is reported like any other. */
 	if (tr_tracee_resume(t->tid, (enum tr_resume)how, sig) < 0)
@@ -36,6 +38,8 @@ static void event_stop(struct recorder *r, struct task *t, int sig)
 		rec_task_first_stop(r, t);
 		return;
 	}
+	if (rec_traced_event_stop(r, t, sig))
+		return;
 	if (sig == SIGSTOP || sig == SIGTSTP || sig == SIGTTIN ||
 	    sig == SIGTTOU) {
 		rec_resume(t, TR_RESUME_LISTEN, 0);
@@ -57,6 +61,7 @@ static void exec_event(struct recorder *r, struct task *t)
 	if (tr_tracee_event_msg(t->tid, &former) < 0)
 		return;
 	t = rec_task_takes_over(r, t, (pid_t)former);
+	rec_traced_former(t, (pid_t)former);
 	t->new_image = true;
 	rec_resume(t, TR_RESUME_SYSCALL, 0);
 }
@@ -80,7 +85,7 @@ void rec_dispatch(struct recorder *r, struct task *t, int status)
 		break;
 	case PTRACE_EVENT_SECCOMP:
 		if (t->filtered && t->in_call && !t->fl.interrupted)
-			rec_call_filtered(t);
+			rec_call_filtered(r, t);
 		else
 			rec_call_enter(r, t);
 		break;

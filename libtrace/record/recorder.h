@@ -52,6 +52,7 @@ struct held_signal {
 	siginfo_t info;
 	uint64_t since;
 	bool queued; /* sent again, to arrive at the next boundary */
+	bool passed; /* the program's own tracer has let it through */
 };
 
 /* A system call between its entry and its exit. */
@@ -68,6 +69,12 @@ struct inflight {
 	bool recorded;      /* an enter or clone event was written */
 	bool interrupted;   /* stopped with a restart code, may go on */
 	bool args_changed;  /* registers to put back at the exit */
+	bool answered;      /* in the kernel's place, with `answer` */
+	int64_t answer;
+	bool changed;       /* the task's tracer has changed its registers */
+	bool restarted;     /* goes into the kernel another time */
+	bool again;         /* sent back into the kernel by the recorder, */
+	bool pausing;       /* and waits in pause(2) */
 	bool unknown;       /* the model does not know what it writes */
 	bool layout_changed; /* unknown, and mappings changed */
 	struct tr_pages *pages; /* memory before it, or NULL */
@@ -89,6 +96,13 @@ struct task {
 	struct inflight fl;
 	struct held_signal *held;
 	size_t nheld, held_cap;
+	struct traced *vt; /* traced by another task, or NULL: ptrace.h */
+	bool no_cldstop;   /* its process takes no SIGCHLD for stops */
+	bool telling;      /* SIGCHLD with this information is on its way */
+	siginfo_t told;
+	bool enters;       /* goes into its call when its turn comes */
+	bool regs_set;     /* by its tracer, since it stopped */
+	bool passed;       /* the signal at hand was let through by its tracer */
 	int delivering;    /* signal whose handler is being entered, or 0 */
 	siginfo_t delivering_info;
 	struct tr_regs delivering_regs;
@@ -111,6 +125,12 @@ struct task {
 /* A stop or death of a task whose creation has not been seen yet. */
 struct early {
 	pid_t tid;
+	int status;
+};
+
+/* A tracee that has ended, to be told to its tracer's wait call. */
+struct death {
+	pid_t tracer, tid, pgid;
 	int status;
 };
 
@@ -142,6 +162,9 @@ struct recorder {
 	size_t nshared, shared_cap;
 	struct early *early;
 	size_t nearly, early_cap;
+	struct death *deaths;
+	size_t ndeaths, deaths_cap;
+	bool memory_files; /* a /proc/PID/mem has been opened */
 	int *cpus;
 	size_t ncpus, next_cpu;
 	int own_cpu; /* the core this thread is on with its only task, or -1 */
@@ -191,11 +214,16 @@ int64_t rec_store_vma(void *recorder, pid_t tid, const struct tr_vma *v,
 void rec_call_enter(struct recorder *r, struct task *t);
 void rec_call_exit(struct recorder *r, struct task *t);
 /* The filter's stop, for tasks whose entry was seen before it. */
-void rec_call_filtered(struct task *t);
+void rec_call_filtered(struct recorder *r, struct task *t);
+/* The task's turn has come, and its tracer, if it has one, lets it enter. */
+void rec_call_proceed(struct recorder *r, struct task *t);
 void rec_call_record_entry(struct recorder *r, struct task *t);
 /* The same for a call that has blocked, with what it wrote so far. */
 void rec_call_record_blocked(struct recorder *r, struct task *t);
 void rec_call_finish_interrupted(struct recorder *r, struct task *t);
+/* The same with these registers. */
+void rec_call_finish_as(struct recorder *r, struct task *t,
+			const struct tr_regs *regs);
 void rec_call_release(struct task *t);
 
 /* mapping.c: calls that map. */
@@ -212,6 +240,12 @@ void rec_call_effects(struct recorder *r, struct task *t, struct tr_ranges *out)
 
 /* signals.c: signal-delivery stops and trapped instructions. */
 void rec_signal_stop(struct recorder *r, struct task *t, int sig);
+/* Deliver a signal that the task's tracer has let through. */
+void rec_signal_pass(struct recorder *r, struct task *t, const siginfo_t *si,
+		     bool exact);
+/* SIGCHLD as from the kernel, unless the task would not notice. */
+void rec_send_sigchld(struct recorder *r, const struct task *tracer,
+		      const siginfo_t *si);
 /* Send the held signals again: they arrive at the exit of the next call. */
 void rec_release_held(struct task *t);
 /* Interrupt tasks that compute on while a signal waits for them. */
@@ -246,7 +280,50 @@ void rec_map_shared(struct recorder *r, struct task *t, const struct stat *st,
  * where, so that replay changes the mapping. */
 void rec_write_shared(struct recorder *r, const struct task *t,
 		      struct tr_event *ev);
+/* Where in a file a call that has read or written began; false when it is no
+ * such call. */
+bool rec_file_offset(const struct task *t, uint64_t *offset, bool *writes);
 void rec_shared_forget(struct recorder *r, const struct domain *d);
+
+/* ptrace.c: tracees of recorded tasks.  Each tells whether the task is held,
+ * so that the caller leaves it alone. */
+bool rec_traced_entry(struct recorder *r, struct task *t);
+bool rec_traced_broken(struct recorder *r, struct task *t);
+bool rec_traced_exit(struct recorder *r, struct task *t, bool vforked);
+bool rec_traced_exec(struct recorder *r, struct task *t);
+bool rec_traced_birth(struct recorder *r, struct task *t);
+bool rec_traced_handler(struct recorder *r, struct task *t);
+bool rec_traced_insn(struct recorder *r, struct task *t);
+bool rec_traced_signal(struct recorder *r, struct task *t, int sig,
+		       const siginfo_t *si, bool exact);
+bool rec_traced_event_stop(struct recorder *r, struct task *t, int sig);
+bool rec_traced_clone(struct recorder *r, struct task *t, uint64_t flags,
+		      pid_t child);
+bool rec_traced_ends(struct recorder *r, struct task *t, unsigned long status);
+void rec_traced_clone_child(struct task *t, struct task *child,
+			    uint64_t flags);
+void rec_traced_died(struct recorder *r, struct task *t, int status);
+/* Its id before execve(2). */
+void rec_traced_former(struct task *t, pid_t former);
+/* Does its tracer let it go on by single steps? */
+bool rec_traced_steps(const struct task *t);
+
+/* foreign.c: memory and registers that another task changes. */
+int rec_poke_memory(struct recorder *r, struct task *o, uint64_t addr,
+		    const void *data, size_t n) TR_MUST_CHECK;
+void rec_poke_regs(struct recorder *r, struct task *o,
+		   const struct tr_regs *before, const struct tr_regs *after);
+void rec_poke_xstate(struct recorder *r, struct task *o);
+void rec_poke_debug(struct recorder *r, struct task *o, int number,
+		    uint64_t value);
+/* What a call that succeeded did to other tasks' memory is recorded with them,
+ * what it did so to its own is appended. */
+void rec_foreign_memory(struct recorder *r, const struct task *t,
+			struct tr_ranges *out);
+/* The program's bytes where the recorder's breakpoints are. */
+void rec_show_pieces(const struct task *t, struct tr_event *ev);
+/* A file was opened. */
+void rec_note_memory_file(struct recorder *r, const struct task *t, int fd);
 
 /* sched.c: which task of a domain runs. */
 /* The other domain's tasks are the task's domain's from here on. */

@@ -85,6 +85,11 @@ static void give_turn(struct recorder *r, struct domain *d, struct task *t)
 	/* Now nobody else of the domain is running. */
 	if (t->state_due)
 		rec_state(r, t);
+	if (t->enters) {
+		t->enters = false;
+		rec_call_proceed(r, t);
+		return;
+	}
 	rec_resume(t, t->run_how, t->run_sig);
 }
 

@@ -151,6 +151,7 @@ static void release(struct recorder *r)
 	free(r->pieces);
 	free(r->cpus);
 	free(r->early);
+	free(r->deaths);
 	free(r->shared);
 	if (r->dirfd >= 0)
 		close(r->dirfd);

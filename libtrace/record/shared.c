@@ -85,18 +85,22 @@ static bool position(pid_t tid, int fd, uint64_t *pos)
 	return f && fscanf(f, "pos: %" SCNu64, pos) == 1;
 }
 
-/* Where a successful write began; false when it is no write. */
-static bool write_offset(const struct task *t, uint64_t *offset)
+bool rec_file_offset(const struct task *t, uint64_t *offset, bool *writes)
 {
 	const struct tr_call *c = &t->fl.call;
 
+	*writes = tr_sys_write_fd(c->nr) == 0;
 	switch (c->nr) {
 	case SYS_pwrite64:
 	case SYS_pwritev:
+	case SYS_pread64:
+	case SYS_preadv:
 		*offset = c->args[3];
 		return true;
 	case SYS_write:
 	case SYS_writev:
+	case SYS_read:
+	case SYS_readv:
 		if (!position(t->tid, (int)c->args[0], offset))
 			return false;
 		*offset -= (uint64_t)c->result;
@@ -115,6 +119,7 @@ void rec_write_shared(struct recorder *r, const struct task *t,
 	uint64_t offset;
 	struct stat st;
 	char path[64];
+	bool writes;
 
 	if (!r->nshared || c->result < 0 ||
 	    (!resizes && tr_sys_write_fd(c->nr) != 0))
@@ -122,7 +127,7 @@ void rec_write_shared(struct recorder *r, const struct task *t,
 	snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)t->tid,
 		 (int)c->args[0]);
 	s = stat(path, &st) == 0 ? find(r, &st) : NULL;
-	if (!s || (!resizes && !write_offset(t, &offset)))
+	if (!s || (!resizes && !rec_file_offset(t, &offset, &writes)))
 		return;
 	tr_event_set(ev, TR_F_FILE, s->file);
 	tr_event_set(ev, TR_F_SIZE, (uint64_t)st.st_size);

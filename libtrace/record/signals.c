@@ -33,15 +33,33 @@ static bool in_mask(const char *status, const char *field, int sig)
 	return mask >> (sig - 1) & 1;
 }
 
+static bool read_status(pid_t tid, struct tr_buf *b)
+{
+	TR_AUTOFREE char *path = tr_printf("/proc/%d/status", (int)tid);
+	struct tr_error err;
+
+	if (tr_read_file(-1, path, 1u << 16, b, &err) < 0)
+		return false;
+	tr_buf_put_u8(b, '\0');
+	return true;
+}
+
+/* A handler, or somebody who takes it while it is blocked. */
+static bool notices(pid_t tid, int sig)
+{
+	TR_AUTOBUF struct tr_buf b = {0};
+
+	return read_status(tid, &b) &&
+	       (in_mask((char *)b.data, "SigCgt:\t", sig) ||
+		in_mask((char *)b.data, "SigBlk:\t", sig));
+}
+
 /* What the program has asked to happen, from /proc/TID/status. */
 static enum disposition disposition_of(pid_t tid, int sig)
 {
-	TR_AUTOFREE char *path = tr_printf("/proc/%d/status", (int)tid);
 	TR_AUTOBUF struct tr_buf b = {0};
-	struct tr_error err;
 
-	if (tr_read_file(-1, path, 1u << 16, &b, &err) == 0) {
-		tr_buf_put_u8(&b, '\0');
+	if (read_status(tid, &b)) {
 		if (in_mask((char *)b.data, "SigCgt:\t", sig))
 			return DISP_HANDLER;
 		if (in_mask((char *)b.data, "SigIgn:\t", sig))
@@ -65,6 +83,8 @@ static struct tr_event signal_event(const struct task *t, int sig,
 
 	tr_event_set(&ev, TR_F_SIGNO, (uint64_t)sig);
 	tr_event_set(&ev, TR_F_ACTION, action);
+	if (t->passed)
+		tr_event_set(&ev, TR_F_PLACE, TR_PLACE_HERE);
 	ev.siginfo = (struct tr_bytes){si, sizeof *si};
 	tr_event_mark(&ev, TR_F_SIGINFO);
 	return ev;
@@ -170,7 +190,8 @@ static void handler_entered(struct recorder *r, struct task *t)
 	rg = frame_range(t, ev.regs_after.rsp);
 	rec_read_ranges(r, t, &frame, &ev);
 	rec_emit(r, &ev);
-	rec_run(r, t, TR_RESUME_CONT, 0);
+	if (!rec_traced_handler(r, t))
+		rec_run(r, t, TR_RESUME_CONT, 0);
 }
 
 static void trapped_insn(struct recorder *r, struct task *t,
@@ -187,29 +208,72 @@ static void trapped_insn(struct recorder *r, struct task *t,
 	if (tr_tracee_set_regs(t->tid, regs) < 0)
 		return;
 	rec_emit(r, &ev);
-	rec_run(r, t, TR_RESUME_CONT, 0);
+	if (!rec_traced_insn(r, t))
+		rec_run(r, t, TR_RESUME_CONT, 0);
 }
 
-/* A signal sent again by rec_release_held arrives: give it its own siginfo. */
-static void restore_info(struct task *t, int sig, siginfo_t *si)
+/* A signal sent again by rec_release_held arrives: give it its own siginfo.
+ * True when the task's tracer has let it through before. */
+static bool restore_info(struct task *t, int sig, siginfo_t *si)
 {
+	bool passed;
+
 	for (size_t i = 0; i < t->nheld; i++) {
 		if (!t->held[i].queued || t->held[i].info.si_signo != sig)
 			continue;
 		*si = t->held[i].info;
+		passed = t->held[i].passed;
 		memmove(&t->held[i], &t->held[i + 1],
 			(--t->nheld - i) * sizeof *t->held);
 		if (tr_tracee_set_siginfo(t->tid, si) < 0)
-			return;
-		return;
+			return false;
+		return passed;
 	}
+	return false;
+}
+
+/* SIGCHLD from rec_send_sigchld arrives: give it what it is about. */
+static void restore_told(struct recorder *r, const struct task *t, int sig,
+			 siginfo_t *si)
+{
+	struct task *o = r->tasks;
+
+	if (sig != SIGCHLD || si->si_code != SI_QUEUE ||
+	    si->si_pid != getpid())
+		return;
+	while (o && !(o->pid == t->pid && o->telling))
+		o = o->next;
+	if (!o)
+		return;
+	*si = o->told;
+	o->telling = false;
+	if (tr_tracee_set_siginfo(t->tid, si) < 0)
+		return;
 }
 
 static void hold(struct recorder *r, struct task *t, const siginfo_t *si)
 {
 	TR_GROW(t->held, t->nheld, t->held_cap);
-	t->held[t->nheld++] = (struct held_signal){*si, tr_now_ns(), false};
+	t->held[t->nheld++] = (struct held_signal){
+		.info = *si, .since = tr_now_ns(), .passed = t->passed};
 	rec_run(r, t, TR_RESUME_CONT, 0);
+}
+
+/* A handler would run inside a computation: it waits, if it has not yet. */
+static void inside(struct recorder *r, struct task *t, const siginfo_t *si,
+		   const struct tr_regs *regs)
+{
+	const char *name = tr_signal_name(si->si_signo);
+
+	if (!t->force) {
+		hold(r, t, si);
+		return;
+	}
+	t->force = false;
+	rec_stop_replay(r, t, TR_NOTE_ASYNC,
+			"%s had to be delivered inside a computation",
+			name ? name : "a signal");
+	deliver(r, t, si->si_signo, si, regs, DISP_HANDLER, false);
 }
 
 void rec_signal_stop(struct recorder *r, struct task *t, int sig)
@@ -233,23 +297,53 @@ void rec_signal_stop(struct recorder *r, struct task *t, int sig)
 		trapped_insn(r, t, &regs, &site);
 		return;
 	}
-	restore_info(t, sig, &si);
+	restore_told(r, t, sig, &si);
+	t->passed = restore_info(t, sig, &si);
 	boundary = tr_signal_is_fault(sig, si.si_code) ||
 		   tr_at_call_boundary(&regs);
 	disposition = disposition_of(t->tid, sig);
+	if (!t->passed &&
+	    (boundary || disposition != DISP_HANDLER || t->force) &&
+	    rec_traced_signal(r, t, sig, &si, boundary))
+		return;
 	if (boundary || disposition != DISP_HANDLER) {
 		deliver(r, t, sig, &si, &regs, disposition, boundary);
 		return;
 	}
-	if (!t->force) {
-		hold(r, t, &si);
+	inside(r, t, &si, &regs);
+}
+
+void rec_signal_pass(struct recorder *r, struct task *t, const siginfo_t *si,
+		     bool exact)
+{
+	enum disposition disposition = disposition_of(t->tid, si->si_signo);
+	struct tr_regs regs;
+
+	t->passed = true;
+	if (tr_tracee_get_regs(t->tid, &regs) < 0)
 		return;
-	}
-	t->force = false;
-	rec_stop_replay(r, t, TR_NOTE_ASYNC,
-			"%s had to be delivered inside a computation",
-			tr_signal_name(sig) ? tr_signal_name(sig) : "a signal");
-	deliver(r, t, sig, &si, &regs, disposition, false);
+	if (exact || disposition != DISP_HANDLER)
+		deliver(r, t, si->si_signo, si, &regs, disposition, exact);
+	else
+		inside(r, t, si, &regs);
+}
+
+void rec_send_sigchld(struct recorder *r, const struct task *tracer,
+		      const siginfo_t *si)
+{
+	siginfo_t own = {.si_signo = SIGCHLD, .si_code = SI_QUEUE};
+	struct task *o = r->tasks;
+
+	while (o && o->pid != tracer->pid)
+		o = o->next;
+	if (!o || !notices(tracer->tid, SIGCHLD))
+		return;
+	if (!o->telling)
+		o->told = *si;
+	o->telling = true;
+	/* Only the kernel may send what SIGCHLD says of a child. */
+	own.si_pid = getpid();
+	syscall(SYS_rt_sigqueueinfo, tracer->pid, SIGCHLD, &own);
 }
 
 void rec_release_held(struct task *t)

@@ -86,7 +86,10 @@ static int write_mem(struct rtask *t, const struct tr_event *ev,
 	for (size_t i = 0; i < ev->nmem; i++)
 		if (tr_memory_write(t->tid, ev->mem[i].addr,
 				    ev->mem[i].bytes.data,
-				    ev->mem[i].bytes.len) < 0)
+				    ev->mem[i].bytes.len) < 0 ||
+		    tr_patches_settle(t->tid, &t->as->patches,
+				      ev->mem[i].addr,
+				      ev->mem[i].bytes.len) < 0)
 			return tr_fail_errno(err, "task %u: writing %zu bytes "
 					     "at 0x%" PRIx64, t->id,
 					     ev->mem[i].bytes.len,
@@ -95,7 +98,7 @@ static int write_mem(struct rtask *t, const struct tr_event *ev,
 }
 
 /* The event's effects on memory, those of its `more` records included. */
-static int apply_mem(struct tr_replay *r, struct rtask *t, struct tr_error *err)
+int rep_apply_mem(struct tr_replay *r, struct rtask *t, struct tr_error *err)
 {
 	uint64_t parts = tr_event_get(&r->ev, TR_F_PARTS);
 
@@ -118,8 +121,8 @@ static int apply_mem(struct tr_replay *r, struct rtask *t, struct tr_error *err)
 	return 0;
 }
 
-static int set_state(struct tr_replay *r, struct rtask *t,
-		     const struct tr_regs *regs, struct tr_error *err)
+int rep_set_state(struct tr_replay *r, struct rtask *t,
+		  const struct tr_regs *regs, struct tr_error *err)
 {
 	const struct tr_bytes *x = &r->ev.xstate;
 
@@ -248,7 +251,7 @@ static enum applied apply_syscall(struct tr_replay *r, struct rtask *t,
 		if (how != AGREED)
 			return how;
 	}
-	if (set_state(r, t, &after, err) < 0 || apply_mem(r, t, err) < 0)
+	if (rep_set_state(r, t, &after, err) < 0 || rep_apply_mem(r, t, err) < 0)
 		return TROUBLE;
 	t->at_entry = false;
 	r->resume_after = true;
@@ -262,7 +265,7 @@ static enum applied apply_enter(struct tr_replay *r, struct rtask *t,
 
 	if (how == AGREED)
 		how = check_args(r, t);
-	if (how == AGREED && apply_mem(r, t, err) < 0)
+	if (how == AGREED && rep_apply_mem(r, t, err) < 0)
 		return TROUBLE;
 	return how;
 }
@@ -288,7 +291,7 @@ static enum applied apply_clone(struct tr_replay *r, struct rtask *t,
 		tr_patches_copy(&as->patches, &t->as->patches);
 	}
 	rep_task_new(r, (uint32_t)tr_event_get(&r->ev, TR_F_CHILD), tid, as);
-	return apply_mem(r, t, err) < 0 ? TROUBLE : AGREED;
+	return rep_apply_mem(r, t, err) < 0 ? TROUBLE : AGREED;
 }
 
 /* To the core it was recorded on, if this machine has it. */
@@ -303,7 +306,7 @@ static void pin(struct rtask *t, const struct tr_event *ev)
 static enum applied apply_start(struct tr_replay *r, struct rtask *t,
 				struct tr_error *err)
 {
-	if (set_state(r, t, &r->ev.regs, err) < 0 || apply_mem(r, t, err) < 0)
+	if (rep_set_state(r, t, &r->ev.regs, err) < 0 || rep_apply_mem(r, t, err) < 0)
 		return TROUBLE;
 	pin(t, &r->ev);
 	r->resume_after = true;
@@ -334,7 +337,7 @@ static enum applied apply_image(struct tr_replay *r, struct rtask *t,
 		if (tr_patch_mapping(tid, &r->ev.map[i], &r->sites,
 				     &as->patches, err) < 0)
 			return TROUBLE;
-	if (set_state(r, t, &r->ev.regs, err) < 0 || apply_mem(r, t, err) < 0)
+	if (rep_set_state(r, t, &r->ev.regs, err) < 0 || rep_apply_mem(r, t, err) < 0)
 		return TROUBLE;
 	r->resume_after = true;
 	return AGREED;
@@ -344,7 +347,8 @@ bool rep_is_fault(const struct tr_event *ev)
 {
 	siginfo_t si;
 
-	if (ev->siginfo.len < sizeof si)
+	if (ev->siginfo.len < sizeof si ||
+	    tr_event_get(ev, TR_F_PLACE) == TR_PLACE_HERE)
 		return false;
 	memcpy(&si, ev->siginfo.data, sizeof si);
 	return tr_signal_is_fault((int)tr_event_get(ev, TR_F_SIGNO),
@@ -385,8 +389,8 @@ static enum applied apply_signal(struct tr_replay *r, struct rtask *t,
 		return rep_regs_differ(r, t, &r->ev.regs);
 	if (tr_event_get(&r->ev, TR_F_ACTION) != TR_SIG_HANDLER)
 		return AGREED;
-	if (set_state(r, t, &r->ev.regs_after, err) < 0 ||
-	    apply_mem(r, t, err) < 0)
+	if (rep_set_state(r, t, &r->ev.regs_after, err) < 0 ||
+	    rep_apply_mem(r, t, err) < 0)
 		return TROUBLE;
 	t->at_entry = false;
 	r->resume_after = true;
@@ -413,7 +417,7 @@ static enum applied apply_insn(struct tr_replay *r, struct rtask *t,
 				    name);
 	if (!tr_regs_equal(&t->regs, &r->ev.regs))
 		return rep_regs_differ(r, t, &r->ev.regs);
-	if (set_state(r, t, &r->ev.regs_after, err) < 0)
+	if (rep_set_state(r, t, &r->ev.regs_after, err) < 0)
 		return TROUBLE;
 	t->stop_signal = 0;
 	r->resume_after = true;
@@ -440,7 +444,7 @@ static enum applied apply_exit(struct tr_replay *r, struct rtask *t,
 			       struct tr_error *err)
 {
 	/* What the kernel wrote into memory that others go on using. */
-	if (apply_mem(r, t, err) < 0)
+	if (rep_apply_mem(r, t, err) < 0)
 		return TROUBLE;
 	rep_task_end(r, t);
 	return AGREED;
@@ -509,6 +513,10 @@ enum applied rep_apply(struct tr_replay *r, struct tr_error *err)
 		return apply_insn(r, t, err);
 	case TR_EV_STATE:
 		return apply_state(r, t, err);
+	case TR_EV_STOP:
+		return rep_apply_stop(r, t, err);
+	case TR_EV_POKE:
+		return rep_apply_poke(r, t, err);
 	case TR_EV_EXIT:
 		return apply_exit(r, t, err);
 	default:

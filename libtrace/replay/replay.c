@@ -54,6 +54,8 @@ static bool runs_on(const struct tr_replay *r, const struct rtask *t,
 		return true;
 	case TR_EV_SIGNAL:
 		return rep_is_fault(next);
+	case TR_EV_STOP:
+		return tr_event_get(next, TR_F_PLACE) == TR_PLACE_FAULT;
 	default:
 		return false;
 	}

@@ -87,12 +87,27 @@ struct rspace *rep_space_new(uint32_t domain);
 bool rep_runs_alone(const struct tr_replay *r, const struct rtask *t);
 /* Bring the task to its next stop. */
 enum applied rep_wait(struct tr_replay *r, struct rtask *t, struct tr_error *err);
+/* The same, but one instruction at most. */
+enum applied rep_step(struct tr_replay *r, struct rtask *t, struct tr_error *err);
 int rep_resume(struct rtask *t, struct tr_error *err) TR_MUST_CHECK;
 
 /* apply.c */
 enum applied rep_apply(struct tr_replay *r, struct tr_error *err);
+/* The event's effects on memory, those of its `more` records included. */
+int rep_apply_mem(struct tr_replay *r, struct rtask *t, struct tr_error *err)
+	TR_MUST_CHECK;
+/* Registers, and extended state if the event has it. */
+int rep_set_state(struct tr_replay *r, struct rtask *t,
+		  const struct tr_regs *regs, struct tr_error *err)
+	TR_MUST_CHECK;
 /* Does the signal event stem from an instruction of the task itself? */
 bool rep_is_fault(const struct tr_event *ev);
+
+/* tracer.c: what tracers in the recording did. */
+enum applied rep_apply_stop(struct tr_replay *r, struct rtask *t,
+			    struct tr_error *err);
+enum applied rep_apply_poke(struct tr_replay *r, struct rtask *t,
+			    struct tr_error *err);
 
 /* mapping.c: calls that change the address space are made again. */
 enum applied rep_apply_mapping(struct tr_replay *r, struct rtask *t,

@@ -71,16 +71,21 @@ void rep_task_end(struct tr_replay *r, struct rtask *t)
 	free(t);
 }
 
-int rep_resume(struct rtask *t, struct tr_error *err)
+static int resume(struct rtask *t, enum tr_resume how, struct tr_error *err)
 {
 	if (t->running)
 		return 0;
-	if (tr_tracee_resume(t->tid, TR_RESUME_SYSEMU, 0) < 0)
+	if (tr_tracee_resume(t->tid, how, 0) < 0)
 		return tr_fail_errno(err, "task %u: resuming", t->id);
 	t->running = true;
 	t->at_entry = false;
 	t->stop_signal = 0;
 	return 0;
+}
+
+int rep_resume(struct rtask *t, struct tr_error *err)
+{
+	return resume(t, TR_RESUME_SYSEMU, err);
 }
 
 /*
@@ -132,13 +137,14 @@ failed:
 	return TROUBLE;
 }
 
-enum applied rep_wait(struct tr_replay *r, struct rtask *t, struct tr_error *err)
+static enum applied wait_as(struct tr_replay *r, struct rtask *t,
+			    enum tr_resume how, struct tr_error *err)
 {
 	int status;
 
 	if (t->at_entry || t->stop_signal)
 		return AGREED;
-	if (rep_resume(t, err) < 0)
+	if (resume(t, how, err) < 0)
 		return TROUBLE;
 	follow(r, t);
 	if (tr_tracee_wait(t->tid, &status, patience(r, t)) == 0)
@@ -155,4 +161,14 @@ enum applied rep_wait(struct tr_replay *r, struct rtask *t, struct tr_error *err
 			    "reaching this event (recorded: %.3f s)",
 			    (double)patience(r, t) / 1e9,
 			    (double)(r->ev.time - t->last_time) / 1e9);
+}
+
+enum applied rep_wait(struct tr_replay *r, struct rtask *t, struct tr_error *err)
+{
+	return wait_as(r, t, TR_RESUME_SYSEMU, err);
+}
+
+enum applied rep_step(struct tr_replay *r, struct rtask *t, struct tr_error *err)
+{
+	return wait_as(r, t, TR_RESUME_SYSEMU_STEP, err);
 }

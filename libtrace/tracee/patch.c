@@ -61,10 +61,11 @@ void tr_patches_copy(struct tr_patches *to, const struct tr_patches *from)
 	to->n = to->cap = from->n;
 }
 
+static const uint8_t int3 = 0xcc;
+
 int tr_patch_mapping(pid_t tid, const struct tr_map *m, struct tr_site_cache *c,
 		     struct tr_patches *ps, struct tr_error *err)
 {
-	static const uint8_t int3 = 0xcc;
 	const struct tr_sites *sites;
 
 	if (!m->file || !(m->prot & PROT_EXEC))
@@ -73,16 +74,18 @@ int tr_patch_mapping(pid_t tid, const struct tr_map *m, struct tr_site_cache *c,
 	for (size_t i = 0; i < sites->n; i++) {
 		const struct tr_site *s = &sites->s[i];
 		uint64_t addr = m->start + (s->offset - m->offset);
+		struct tr_patch patch = {.addr = addr, .site = *s};
 
 		if (s->offset < m->offset || addr >= m->end ||
 		    (c->tsc_traps && (s->insn == TR_INSN_RDTSC ||
 				      s->insn == TR_INSN_RDTSCP)))
 			continue;
-		if (tr_memory_write(tid, addr, &int3, 1) < 0)
+		if (tr_memory_read(tid, addr, &patch.byte, 1) < 0 ||
+		    tr_memory_write(tid, addr, &int3, 1) < 0)
 			return tr_fail_errno(err, "task %d: patching",
 					     (int)tid);
 		TR_GROW(ps->p, ps->n, ps->cap);
-		ps->p[ps->n++] = (struct tr_patch){addr, *s};
+		ps->p[ps->n++] = patch;
 	}
 	return 0;
 }
@@ -95,6 +98,39 @@ void tr_patches_drop(struct tr_patches *ps, uint64_t start, uint64_t end)
 		if (ps->p[i].addr < start || ps->p[i].addr >= end)
 			ps->p[kept++] = ps->p[i];
 	ps->n = kept;
+}
+
+void tr_patches_show(const struct tr_patches *ps, uint64_t addr, void *buf,
+		     size_t n)
+{
+	for (size_t i = 0; i < ps->n; i++)
+		if (ps->p[i].addr - addr < n && !ps->p[i].overridden)
+			((uint8_t *)buf)[ps->p[i].addr - addr] = ps->p[i].byte;
+}
+
+int tr_patches_settle(pid_t tid, struct tr_patches *ps, uint64_t addr,
+		      uint64_t n)
+{
+	size_t kept = 0;
+	int failed = 0;
+
+	for (size_t i = 0; i < ps->n; i++) {
+		struct tr_patch p = ps->p[i];
+		uint8_t now;
+
+		if (p.addr - addr >= n ||
+		    tr_memory_read(tid, p.addr, &now, 1) < 0) {
+			ps->p[kept++] = p;
+			continue;
+		}
+		p.overridden = now == int3;
+		if (now == p.byte && tr_memory_write(tid, p.addr, &int3, 1) < 0)
+			failed = -1;
+		if (now == p.byte || now == int3)
+			ps->p[kept++] = p;
+	}
+	ps->n = kept;
+	return failed;
 }
 
 bool tr_trapped_insn(pid_t tid, int signo, int info_code, struct tr_regs *regs,
@@ -113,7 +149,7 @@ bool tr_trapped_insn(pid_t tid, int signo, int info_code, struct tr_regs *regs,
 	if (signo != SIGTRAP || info_code != SI_KERNEL)
 		return false;
 	for (size_t i = 0; i < ps->n; i++) {
-		if (ps->p[i].addr != regs->rip - 1)
+		if (ps->p[i].addr != regs->rip - 1 || ps->p[i].overridden)
 			continue;
 		regs->rip--;
 		*site = ps->p[i].site;

@@ -33,6 +33,8 @@ struct tr_patches {
 	struct tr_patch {
 		uint64_t addr;
 		struct tr_site site;
+		uint8_t byte;    /* what the breakpoint stands in place of */
+		bool overridden; /* the program has a breakpoint there, too */
 	} *p;
 	size_t n, cap;
 };
@@ -44,6 +46,16 @@ int tr_patch_mapping(pid_t tid, const struct tr_map *m, struct tr_site_cache *c,
 		     struct tr_patches *ps, struct tr_error *err) TR_MUST_CHECK;
 /* Forget the sites of a range that is unmapped or mapped anew. */
 void tr_patches_drop(struct tr_patches *ps, uint64_t start, uint64_t end);
+
+/*
+ * Memory as the program sees it: show takes the breakpoints out of n bytes
+ * that were read at addr; settle puts them back after bytes were written
+ * there, but where the program's own breakpoint or other code is now.
+ */
+void tr_patches_show(const struct tr_patches *ps, uint64_t addr, void *buf,
+		     size_t n);
+int tr_patches_settle(pid_t tid, struct tr_patches *ps, uint64_t addr,
+		      uint64_t n) TR_MUST_CHECK;
 
 /*
  * Did the task stop at a trapped instruction?  `signo` and `info_code` are

@@ -6,10 +6,12 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/user.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "libtrace/base/io.h"
 
@@ -21,6 +23,12 @@ static long request(int req, pid_t tid, uintptr_t addr, uintptr_t data)
 {
 	return ptrace((enum __ptrace_request)req, tid, (void *)addr,
 		      (void *)data);
+}
+
+long tr_tracee_request(pid_t tid, long req, uint64_t addr, void *data)
+{
+	/* The C library's function changes what PEEK requests mean. */
+	return syscall(SYS_ptrace, req, (long)tid, addr, data);
 }
 
 int tr_tracee_seize(pid_t tid, bool recording)
@@ -111,6 +119,7 @@ int tr_tracee_resume(pid_t tid, enum tr_resume how, int sig)
 		[TR_RESUME_SYSCALL] = PTRACE_SYSCALL,
 		[TR_RESUME_STEP] = PTRACE_SINGLESTEP,
 		[TR_RESUME_SYSEMU] = PTRACE_SYSEMU,
+		[TR_RESUME_SYSEMU_STEP] = PTRACE_SYSEMU_SINGLESTEP,
 		[TR_RESUME_LISTEN] = PTRACE_LISTEN,
 		[TR_RESUME_INTERRUPT] = PTRACE_INTERRUPT,
 	};

@@ -30,6 +30,10 @@ int tr_tracee_set_xstate(pid_t tid, const void *buf, size_t len) TR_MUST_CHECK;
 /* Bytes of the XSAVE image on this machine (CPUID leaf 0xd). */
 size_t tr_xstate_size(void);
 
+/* A request of a program's own tracer, passed on as ptrace(2) has it: 0 or a
+ * count, or -1 with errno. */
+long tr_tracee_request(pid_t tid, long request, uint64_t addr, void *data);
+
 int tr_tracee_get_siginfo(pid_t tid, siginfo_t *si) TR_MUST_CHECK;
 int tr_tracee_set_siginfo(pid_t tid, const siginfo_t *si) TR_MUST_CHECK;
 int tr_tracee_get_sigmask(pid_t tid, uint64_t *mask) TR_MUST_CHECK;
@@ -42,6 +46,7 @@ enum tr_resume {
 	TR_RESUME_SYSCALL, /* to the next syscall entry or exit as well */
 	TR_RESUME_STEP,    /* one instruction, or to a handler's entry */
 	TR_RESUME_SYSEMU,  /* to the next syscall, which is not executed */
+	TR_RESUME_SYSEMU_STEP, /* the same, but one instruction at most */
 	TR_RESUME_LISTEN,  /* stay in group-stop, but report its end */
 	TR_RESUME_INTERRUPT, /* make a running task stop */
 };

@@ -32,7 +32,7 @@ ENTRY = struct.Struct("<IIQIIIIQQ")
 TYPES = {
     1: "image", 2: "start", 3: "syscall", 4: "enter", 5: "clone",
     6: "signal", 7: "insn", 8: "exit", 9: "more", 10: "file", 11: "note",
-    12: "end", 13: "state", 128: "digest",
+    12: "end", 13: "state", 14: "stop", 15: "poke", 128: "digest",
 }
 
 SCALARS = {
@@ -43,10 +43,11 @@ SCALARS = {
     20: "length", 21: "file", 22: "method", 23: "dev", 24: "ino", 25: "mode",
     26: "size", 27: "mtime", 28: "parts", 29: "code", 30: "events",
     31: "tasks", 32: "streams", 33: "cpu", 34: "domain",
-    35: "memory", 36: "registers", 37: "offset",
+    35: "memory", 36: "registers", 37: "offset", 38: "place",
+    39: "debug_register", 40: "value",
 }
 SIGNED = {2, 27}
-IN_HEX = {12, 16, 17, 18, 23, 35, 36}
+IN_HEX = {12, 16, 17, 18, 23, 35, 36, 40}
 BELOW_2_32 = {9, 10, 11, 21}
 
 STRUCTS = {
