@@ -45,10 +45,10 @@ CLI := $(BUILD)/cmd/cli.a
 BINS := $(TOOLS:%=$(BUILD)/bin/%)
 # The headers that libtrace/trace.h includes, and so its users need.
 PUBLIC_HEADERS := libtrace/trace.h $(addprefix libtrace/,base/buf.h \
-	base/error.h base/json.h base/table.h format/check.h format/event.h \
-	format/manifest.h format/reader.h model/canon.h model/compare.h \
-	model/describe.h \
-	model/syscalls.h record/record.h replay/replay.h store/archive.h)
+	base/error.h base/json.h base/sha256.h base/table.h format/check.h \
+	format/event.h format/manifest.h format/reader.h model/canon.h \
+	model/compare.h model/describe.h model/syscalls.h record/record.h \
+	replay/replay.h store/archive.h store/have.h)
 COMPLETIONS := $(foreach t,$(TOOLS),$(BUILD)/completions/bash/$(t) \
 	$(BUILD)/completions/zsh/_$(t) $(BUILD)/completions/fish/$(t).fish)
 UNITS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c))

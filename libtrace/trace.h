@@ -19,5 +19,6 @@
 #include "libtrace/record/record.h"
 #include "libtrace/replay/replay.h"
 #include "libtrace/store/archive.h"
+#include "libtrace/store/have.h"
 
 #endif

@@ -224,15 +224,17 @@ trouble() {
 	one_error trace-record
 }
 
-@test "trace-pack: wants one of -o and -x, and no archive on a terminal" {
-	expect 2 trace-pack
+@test "trace-pack: wants one thing to do, and no archive on a terminal" {
+	expect 2 trace-pack # there is no latest
 	one_error trace-pack
-	expect 2 trace-pack -o a -x b
-	one_error trace-pack
-	expect 2 trace-pack -x a b
-	one_error trace-pack
-	expect 2 trace-pack -o a -C b
-	one_error trace-pack
+	for wrong in '-o a -x b' '-x a b' '-o a -C b' '-t a b' '-x a --have' \
+		'--force t' '--compress=zstd t' '-o a --max-size=3 t' \
+		'--files-from=l t' '-x - --have-from -' \
+		'-o a --exclude-have - --files-from - t'; do
+		# shellcheck disable=SC2086
+		expect 2 trace-pack $wrong
+		one_error trace-pack
+	done
 	mkdir t
 	expect 2 script -qec 'trace-pack -o - t' /dev/null
 	has "$output$stderr" "terminal"

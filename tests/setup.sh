@@ -15,7 +15,8 @@ build='gcc libc6-dev linux-libc-dev make mawk pkg-config zlib1g-dev
 libdeflate-dev libjansson-dev libarchive-dev libxxhash-dev libssl-dev libelf-dev
 libzydis-dev'
 check='bats jq python3 python3-xxhash python3-jsonschema mandoc shellcheck
-clang git sqlite3 perl procps file xz-utils zstd zsh fish'
+clang git sqlite3 perl procps file xz-utils zstd zsh fish gpg gpg-agent
+btrfs-progs xfsprogs'
 demo='jq'
 # The programs that the long tests record.
 long='busybox cargo cmake curl default-jdk-headless emacs-nox ffmpeg gdb golang-go

@@ -54,20 +54,24 @@ static void add_file(struct state *s, const struct tr_event *ev)
 	};
 }
 
-static void add_digest(struct state *s, const struct tr_event *ev)
+static void set_digest(struct state *s, uint64_t id, const uint8_t *sha256)
 {
-	uint64_t id = tr_event_get(ev, TR_F_FILE);
-
-	if (ev->sha256.len != sizeof s->files->sha256)
-		return;
 	/* Digests arrive in the order of files, soon after them. */
 	for (size_t i = s->n; i-- > 0;) {
 		if (s->files[i].id != id)
 			continue;
-		memcpy(s->files[i].sha256, ev->sha256.data, ev->sha256.len);
+		if (!s->files[i].has_digest)
+			memcpy(s->files[i].sha256, sha256,
+			       sizeof s->files->sha256);
 		s->files[i].has_digest = true;
 		return;
 	}
+}
+
+static void add_digest(struct state *s, const struct tr_event *ev)
+{
+	if (ev->sha256.len == sizeof s->files->sha256)
+		set_digest(s, tr_event_get(ev, TR_F_FILE), ev->sha256.data);
 }
 
 static void files_add(void *state, const struct tr_event *ev)
@@ -116,9 +120,11 @@ static void file_text(const struct file *f)
 
 static void files_close(void *state, const struct tr_reader *reader)
 {
+	const struct tr_manifest *m = tr_reader_manifest(reader);
 	struct state *s = state;
 
-	(void)reader;
+	for (size_t i = 0; i < m->ndigests; i++)
+		set_digest(s, m->digests[i].file, m->digests[i].sha256);
 	for (size_t i = 0; i < s->n; i++) {
 		if (s->json)
 			file_json(&s->files[i]);

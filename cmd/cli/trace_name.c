@@ -13,7 +13,7 @@
 #define NAME_LIMIT 200 /* bytes of a command's name; NAME_MAX is 255 */
 
 /* The XDG base directory specification: a relative path is to be ignored. */
-static char *base_directory(struct tr_error *err)
+char *cli_trace_name_base(struct tr_error *err)
 {
 	const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
 
@@ -35,7 +35,7 @@ static bool exists(const char *path)
 
 char *cli_trace_name_new(const char *command, unsigned *n, struct tr_error *err)
 {
-	TR_AUTOFREE char *base = base_directory(err);
+	TR_AUTOFREE char *base = cli_trace_name_base(err);
 	const char *slash = strrchr(command, '/');
 	const char *name = slash ? slash + 1 : command;
 
@@ -80,7 +80,7 @@ char *cli_trace_name_pick(const char *operand, struct tr_error *err)
 
 	if (operand)
 		return tr_strdup(operand);
-	base = base_directory(err);
+	base = cli_trace_name_base(err);
 	if (!base)
 		return NULL;
 	latest = tr_printf("%s/latest", base);

@@ -7,6 +7,9 @@
 
 #include "libtrace/base/error.h"
 
+/* The directory above them, which need not exist.  Owned by the caller. */
+char *cli_trace_name_base(struct tr_error *err) TR_MUST_CHECK;
+
 /*
  * A free path NAME-N, where NAME is the base name of `command` and N the
  * first free number from `*n` on, which is updated.  Makes the directory

@@ -111,3 +111,23 @@ uint64_t tr_get_le64(const uint8_t *p)
 {
 	return tr_get_le32(p) | (uint64_t)tr_get_le32(p + 4) << 32;
 }
+
+static int nibble(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+bool tr_parse_hex(const char *s, uint8_t *to, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		int hi = nibble(s[2 * i]);
+		int lo = hi < 0 ? -1 : nibble(s[2 * i + 1]);
+
+		if (lo < 0)
+			return false;
+		to[i] = (uint8_t)(hi << 4 | lo);
+	}
+	return s[2 * n] == '\0';
+}

@@ -37,6 +37,9 @@ static inline size_t tr_span_left(const struct tr_span *s)
 bool tr_span_varint(struct tr_span *s, uint64_t *v);
 bool tr_span_take(struct tr_span *s, size_t n, struct tr_span *out);
 
+/* Exactly 2n lower-case hexadecimal digits and a NUL; false for others. */
+bool tr_parse_hex(const char *s, uint8_t *to, size_t n);
+
 static inline uint64_t tr_zigzag(int64_t v)
 {
 	return ((uint64_t)v << 1) ^ (uint64_t)(v >> 63);

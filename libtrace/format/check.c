@@ -65,8 +65,8 @@ static void release(struct tr_checker *c)
 	close(c->dirfd);
 }
 
-int tr_check(const char *path, tr_problem_fn *fn, void *arg,
-	     struct tr_check_stats *stats, struct tr_error *err)
+static int check(const char *path, bool stored, tr_problem_fn *fn, void *arg,
+		 struct tr_check_stats *stats, struct tr_error *err)
 {
 	struct tr_checker c = {
 		.path = path, .fn = fn, .arg = arg, .stats = stats,
@@ -85,9 +85,22 @@ int tr_check(const char *path, tr_problem_fn *fn, void *arg,
 		tr_check_chunks(&c);
 		if (c.have_manifest)
 			tr_check_events(&c);
-		tr_check_stored(&c);
+		if (stored)
+			tr_check_stored(&c);
 		tr_check_names(&c);
 	}
 	release(&c);
 	return r;
+}
+
+int tr_check(const char *path, tr_problem_fn *fn, void *arg,
+	     struct tr_check_stats *stats, struct tr_error *err)
+{
+	return check(path, true, fn, arg, stats, err);
+}
+
+int tr_check_events_of(const char *path, tr_problem_fn *fn, void *arg,
+		       struct tr_check_stats *stats, struct tr_error *err)
+{
+	return check(path, false, fn, arg, stats, err);
 }

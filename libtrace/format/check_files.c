@@ -80,12 +80,27 @@ static int by_id(const void *a, const void *b)
 	return (x->key > y->key) - (x->key < y->key);
 }
 
+/* Digests that were computed when the trace was packed. */
+static void add_manifest_digests(struct tr_checker *c)
+{
+	for (size_t i = 0; c->have_manifest && i < c->manifest.ndigests; i++) {
+		const struct tr_manifest_digest *d = &c->manifest.digests[i];
+		struct tr_check_file *f = tr_table_get(&c->files, d->file);
+
+		if (!f || f->has_digest)
+			continue;
+		memcpy(f->sha256, d->sha256, sizeof f->sha256);
+		f->has_digest = true;
+	}
+}
+
 void tr_check_stored(struct tr_checker *c)
 {
 	TR_AUTOFREE struct tr_table_slot **order =
 		tr_alloc((c->files.n + 1) * sizeof *order);
 	size_t n = 0;
 
+	add_manifest_digests(c);
 	TR_TABLE_EACH(&c->files, s)
 		order[n++] = s;
 	qsort(order, n, sizeof *order, by_id);
@@ -127,6 +142,14 @@ static bool file_name_ok(const struct tr_checker *c, const char *name)
 	       tr_table_get(&c->files, v) != NULL;
 }
 
+/* Of an interrupted write; the format says to ignore it. */
+static bool is_leftover(const char *name)
+{
+	size_t n = strlen(name);
+
+	return n > 4 && strcmp(name + n - 4, ".tmp") == 0;
+}
+
 static void check_dir(struct tr_checker *c, const char *dir,
 		      bool (*ok)(const struct tr_checker *, const char *))
 {
@@ -146,7 +169,8 @@ static void check_dir(struct tr_checker *c, const char *dir,
 						    e->d_name);
 
 		if (strcmp(e->d_name, ".") != 0 &&
-		    strcmp(e->d_name, "..") != 0 && !ok(c, e->d_name))
+		    strcmp(e->d_name, "..") != 0 && !is_leftover(e->d_name) &&
+		    !ok(c, e->d_name))
 			tr_checker_report(c, tr_checker_missing(c), where, -1,
 					  0, "does not belong to the trace");
 	}

@@ -50,6 +50,8 @@ void tr_manifest_release(struct tr_manifest *m)
 	free(m->cpu_flags);
 	free(m->cwd);
 	free(m->stopped);
+	free(m->portable);
+	free(m->digests);
 	*m = (struct tr_manifest){0};
 }
 
@@ -99,6 +101,37 @@ static void describe_end(struct tr_json *j, const struct tr_manifest *m)
 	}
 }
 
+static struct tr_json *digests_json(const struct tr_manifest *m)
+{
+	struct tr_json *a = tr_json_array();
+
+	for (size_t i = 0; i < m->ndigests; i++) {
+		const struct tr_manifest_digest *d = &m->digests[i];
+		struct tr_json *j = tr_json_object();
+
+		tr_json_set(j, "file", tr_json_int(d->file));
+		tr_json_set(j, "sha256", tr_json_hex_bytes(d->sha256,
+							   sizeof d->sha256));
+		tr_json_append(a, j);
+	}
+	return a;
+}
+
+/* What was done with the trace, and may be done; there when it says so. */
+static void describe_care(struct tr_json *j, const struct tr_manifest *m)
+{
+	if (m->expires_ns)
+		tr_json_set(j, "expires_ns", tr_json_int(m->expires_ns));
+	if (m->packed)
+		tr_json_set(j, "packed", tr_json_bool(true));
+	if (m->redacted)
+		tr_json_set(j, "redacted", tr_json_bool(true));
+	if (m->portable)
+		tr_json_set(j, "portable", tr_json_string(m->portable));
+	if (m->ndigests)
+		tr_json_set(j, "digests", digests_json(m));
+}
+
 static struct tr_json *to_json(const struct tr_manifest *m)
 {
 	struct tr_json *j = tr_json_object();
@@ -116,6 +149,7 @@ static struct tr_json *to_json(const struct tr_manifest *m)
 	tr_json_set(j, "start_ns", tr_json_int(m->start_ns));
 	tr_json_set(j, "duration_ns", count_json(m->duration_ns));
 	describe_end(j, m);
+	describe_care(j, m);
 	return j;
 }
 
@@ -326,13 +360,70 @@ static int read_end(const struct tr_json *j, struct tr_manifest *m,
 	return get_count(j, "stopped_at", &m->stopped_at, err);
 }
 
+static int read_digest(const struct tr_json *j, struct tr_manifest_digest *d,
+		       struct tr_error *err)
+{
+	const char *hex;
+	int64_t file;
+
+	if (!tr_json_get_int(tr_json_get(j, "file"), &file) || file < 1 ||
+	    file > UINT32_MAX ||
+	    !tr_json_get_string(tr_json_get(j, "sha256"), &hex) ||
+	    !tr_parse_hex(hex, d->sha256, sizeof d->sha256))
+		return damaged(err, "digests");
+	d->file = (uint32_t)file;
+	return 0;
+}
+
+static int read_digests(const struct tr_json *j, struct tr_manifest *m,
+			struct tr_error *err)
+{
+	const struct tr_json *a = tr_json_get(j, "digests");
+	size_t n = tr_json_length(a);
+
+	if (!a)
+		return 0;
+	if (!tr_json_is_array(a))
+		return damaged(err, "digests");
+	m->digests = tr_alloc(n * sizeof *m->digests);
+	for (; m->ndigests < n; m->ndigests++)
+		if (read_digest(tr_json_at(a, m->ndigests),
+				&m->digests[m->ndigests], err) < 0)
+			return -1;
+	return 0;
+}
+
+static int get_flag(const struct tr_json *j, const char *member, bool *to,
+		    struct tr_error *err)
+{
+	const struct tr_json *v = tr_json_get(j, member);
+
+	return !v || tr_json_get_bool(v, to) ? 0 : damaged(err, member);
+}
+
+static int read_care(const struct tr_json *j, struct tr_manifest *m,
+		     struct tr_error *err)
+{
+	const struct tr_json *expires = tr_json_get(j, "expires_ns");
+
+	if (expires && !tr_json_get_int(expires, &m->expires_ns))
+		return damaged(err, "expires_ns");
+	if (get_flag(j, "packed", &m->packed, err) < 0 ||
+	    get_flag(j, "redacted", &m->redacted, err) < 0)
+		return -1;
+	if (tr_json_get(j, "portable") &&
+	    get_text(j, "portable", &m->portable, err) < 0)
+		return -1;
+	return read_digests(j, m, err);
+}
+
 static int from_json(const struct tr_json *j, struct tr_manifest *m,
 		     struct tr_error *err)
 {
 	if (read_version(j, m, err) < 0 || read_machine(j, m, err) < 0 ||
-	    read_program(j, m, err) < 0)
+	    read_program(j, m, err) < 0 || read_end(j, m, err) < 0)
 		return -1;
-	return read_end(j, m, err);
+	return read_care(j, m, err);
 }
 
 int tr_manifest_read(int dirfd, struct tr_manifest *m, struct tr_error *err)

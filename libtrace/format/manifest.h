@@ -7,11 +7,18 @@
 #define TR_FORMAT_MANIFEST_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "libtrace/base/error.h"
 
 #define TR_FORMAT_VERSION 1
+
+/* A stored file's digest that no event tells. */
+struct tr_manifest_digest {
+	uint32_t file;
+	uint8_t sha256[32];
+};
 
 struct tr_manifest {
 	int version;
@@ -33,6 +40,12 @@ struct tr_manifest {
 	uint64_t events, tasks, streams, files; /* totals, when complete */
 	char *stopped;           /* why it is not replayable to the end, or NULL */
 	uint64_t stopped_at;     /* event from which */
+	int64_t expires_ns;      /* CLOCK_REALTIME; 0: never */
+	bool packed;             /* no stored file is shared with others */
+	bool redacted;           /* contents were taken out; no stored files */
+	char *portable;          /* CPU level the program was held to, or NULL */
+	struct tr_manifest_digest *digests; /* owned */
+	size_t ndigests;
 };
 
 void tr_manifest_release(struct tr_manifest *m);

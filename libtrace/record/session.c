@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
@@ -108,6 +109,9 @@ static int open_parts(struct recorder *r, struct tr_error *err)
 			O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (r->dirfd < 0)
 		return tr_fail_errno(err, "%s", r->options->directory);
+	/* Says to trace-pack that the manifest is going to be replaced; the
+	 * trace is as good without. */
+	flock(r->dirfd, LOCK_EX | LOCK_NB);
 	fill_manifest(&r->manifest, r->options);
 	if (tr_manifest_write(r->dirfd, &r->manifest, err) < 0)
 		return -1;

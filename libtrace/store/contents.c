@@ -1,22 +1,24 @@
-/* The stored files an archive brought, compared with what its trace says. */
+/* The stored files an archive brings, compared with what its trace says. */
 #include "libtrace/store/contents.h"
 
 #include <inttypes.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "libtrace/base/alloc.h"
 #include "libtrace/base/table.h"
-#include "libtrace/format/event.h"
+#include "libtrace/format/check.h"
 #include "libtrace/format/manifest.h"
 #include "libtrace/format/reader.h"
 
 struct content {
-	bool named; /* a file event names it */
 	uint8_t sha256[TR_SHA256_SIZE];
 };
 
 struct tr_contents {
+	bool loaded, complete;
+	struct tr_catalogue catalogue;
 	struct tr_table by_id; /* struct content */
 };
 
@@ -30,16 +32,66 @@ void tr_contents_free(struct tr_contents *c)
 	TR_TABLE_EACH(&c->by_id, s)
 		free(s->value);
 	tr_table_release(&c->by_id);
+	tr_catalogue_release(&c->catalogue);
 	free(c);
 }
 
-void tr_contents_add(struct tr_contents *c, uint32_t id,
-		     const uint8_t sha256[TR_SHA256_SIZE])
+static int load(struct tr_contents *c, struct tr_reader *r, const char *name,
+		struct tr_error *err)
 {
-	struct content *k = tr_alloc(sizeof *k);
+	c->complete = tr_reader_complete(r);
+	if (tr_reader_manifest(r)->complete && !c->complete)
+		return tr_fail(err, TR_ECORRUPT, "%s: its manifest says that "
+			       "it is complete, but events are missing", name);
+	if (tr_catalogue_read(&c->catalogue, r, err) < 0 && c->complete)
+		return tr_error_prefix(err, "%s", name);
+	return 0;
+}
 
+int tr_contents_load(struct tr_contents *c, const char *path, const char *name,
+		     struct tr_error *err)
+{
+	struct tr_reader *r;
+	int n;
+
+	if (c->loaded)
+		return 0;
+	c->loaded = true;
+	r = tr_reader_open(path, err);
+	if (!r)
+		return tr_error_prefix(err, "%s", name);
+	n = load(c, r, name, err);
+	tr_reader_close(r);
+	return n;
+}
+
+/* What no event names cannot be checked and has no place in the trace. */
+int tr_contents_expect(const struct tr_contents *c, uint32_t id,
+		       const char *name, const struct tr_stored **s,
+		       struct tr_error *err)
+{
+	*s = tr_catalogue_find(&c->catalogue, id);
+	if (!*s && c->complete)
+		return tr_fail(err, TR_EHOSTILE, "%s/files/%u: no event of the "
+			       "trace names it", name, id);
+	return 0;
+}
+
+int tr_contents_add(struct tr_contents *c, uint32_t id,
+		    const uint8_t sha256[TR_SHA256_SIZE], const char *name,
+		    struct tr_error *err)
+{
+	const struct tr_stored *s = tr_catalogue_find(&c->catalogue, id);
+	struct content *k;
+
+	if (s && s->has_digest &&
+	    memcmp(s->sha256, sha256, TR_SHA256_SIZE) != 0)
+		return tr_fail(err, TR_ECORRUPT, "%s/files/%u: does not have "
+			       "the digest recorded for it", name, id);
+	k = tr_alloc(sizeof *k);
 	memcpy(k->sha256, sha256, TR_SHA256_SIZE);
 	tr_table_set(&c->by_id, id, k);
+	return 0;
 }
 
 const uint8_t *tr_contents_get(const struct tr_contents *c, uint32_t id)
@@ -49,76 +101,45 @@ const uint8_t *tr_contents_get(const struct tr_contents *c, uint32_t id)
 	return k ? k->sha256 : NULL;
 }
 
-/* A file or digest event of the catalogue. */
-static int check_event(struct tr_contents *c, const struct tr_event *ev,
-		       bool complete, const char *name, struct tr_error *err)
+/* A recording that was cut short may lack a file that has no digest yet. */
+const struct tr_stored *tr_contents_missing(const struct tr_contents *c,
+					    size_t *i)
 {
-	bool digest = ev->type == TR_EV_DIGEST;
-	uint64_t id = tr_event_get(ev, TR_F_FILE);
-	struct content *k = tr_table_get(&c->by_id, id);
+	while (*i < c->catalogue.n) {
+		const struct tr_stored *s = &c->catalogue.files[(*i)++];
 
-	if (!k && (complete || digest))
-		return tr_fail(err, TR_ECORRUPT, "%s/files/%" PRIu64
-			       ": missing from the archive", name, id);
-	if (!k)
-		return 0;
-	k->named = true;
-	if (digest && (ev->sha256.len != TR_SHA256_SIZE ||
-		       memcmp(ev->sha256.data, k->sha256,
-			      TR_SHA256_SIZE) != 0))
-		return tr_fail(err, TR_ECORRUPT, "%s/files/%" PRIu64
-			       ": does not have the digest recorded for it",
-			       name, id);
-	return 0;
-}
-
-static int check_catalogue(struct tr_contents *c, struct tr_reader *r,
-			   const char *name, struct tr_error *err)
-{
-	struct tr_cursor *cur = tr_cursor_stream(r, 0);
-	bool complete = tr_reader_complete(r);
-	const struct tr_event *ev;
-	int n;
-
-	while ((n = tr_cursor_next(cur, &ev, err)) > 0) {
-		if (ev->type != TR_EV_FILE && ev->type != TR_EV_DIGEST)
-			continue;
-		n = check_event(c, ev, complete, name, err);
-		if (n < 0)
-			break;
+		if (!tr_table_get(&c->by_id, s->id) &&
+		    (c->complete || s->has_digest))
+			return s;
 	}
-	tr_cursor_free(cur);
-	return n;
+	return NULL;
 }
 
-/* What no event names cannot be checked and has no place in the trace. */
-static int check_all_named(const struct tr_contents *c, const char *name,
-			   struct tr_error *err)
+/* The first problem found, as an error. */
+struct finding {
+	const char *name;
+	struct tr_error *err;
+};
+
+static void on_problem(void *arg, const struct tr_problem *p)
 {
-	TR_TABLE_EACH(&c->by_id, s)
-		if (!((struct content *)s->value)->named)
-			return tr_fail(err, TR_EHOSTILE, "%s/files/%" PRIu64
-				       ": no event of the trace names it",
-				       name, s->key);
-	return 0;
+	const struct finding *f = arg;
+
+	if (f->err->code == TR_OK)
+		tr_fail(f->err, p->code, "%s/%s: %s", f->name, p->where,
+			p->what);
 }
 
-int tr_contents_check(struct tr_contents *c, const char *path,
+int tr_contents_check(const struct tr_contents *c, const char *path,
 		      const char *name, struct tr_error *err)
 {
-	struct tr_reader *r = tr_reader_open(path, err);
-	int n;
+	struct finding f = {name, err};
+	struct tr_check_stats stats;
 
-	if (!r)
-		return tr_error_prefix(err, "%s", name);
-	if (tr_reader_manifest(r)->complete && !tr_reader_complete(r)) {
-		tr_reader_close(r);
-		return tr_fail(err, TR_ECORRUPT, "%s: its manifest says that "
-			       "it is complete, but events are missing", name);
-	}
-	n = check_catalogue(c, r, name, err);
-	if (n == 0 && tr_reader_complete(r))
-		n = check_all_named(c, name, err);
-	tr_reader_close(r);
-	return n;
+	if (!c->complete)
+		return 0;
+	*err = (struct tr_error){0};
+	if (tr_check_events_of(path, on_problem, &f, &stats, err) < 0)
+		return -1;
+	return stats.problems ? -1 : 0;
 }

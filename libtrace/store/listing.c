@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 
 #include "libtrace/base/alloc.h"
-#include "libtrace/format/manifest.h"
+#include "libtrace/format/reader.h"
 
 static const char *path_of(const struct tr_listing *l,
 			   const struct tr_list_item *it, char rest[32])
@@ -159,11 +159,25 @@ static void name_trace(const struct tr_listing *l, struct tr_list_trace *t)
 		snprintf(t->name + n, sizeof t->name - n, "-%u", i);
 }
 
+/*
+ * What the trace says of its files.  A damaged trace can be packed, too: then
+ * digests that it does not tell are computed where they are needed.
+ */
+static int read_catalogue(struct tr_list_trace *t, struct tr_error *err)
+{
+	struct tr_reader *r = tr_reader_open(t->path, err);
+
+	if (!r)
+		return -1;
+	tr_catalogue_read_some(&t->catalogue, r);
+	tr_reader_close(r);
+	return 0;
+}
+
 static int open_trace(struct tr_listing *l, const char *path,
 		      struct tr_error *err)
 {
 	struct tr_list_trace *t = &l->traces[l->ntraces];
-	struct tr_manifest m;
 
 	t->path = path;
 	name_trace(l, t);
@@ -174,9 +188,41 @@ static int open_trace(struct tr_listing *l, const char *path,
 	if (t->dirfd < 0)
 		return tr_fail_errno(err, "%s", path);
 	l->ntraces++;
-	if (tr_manifest_read(t->dirfd, &m, err) < 0)
-		return tr_error_prefix(err, "%s", path);
-	tr_manifest_release(&m);
+	return read_catalogue(t, err);
+}
+
+/* Take over what the trace says of a stored file, if that is still so. */
+static int add_digest(struct tr_listing *l, size_t i, struct tr_error *err)
+{
+	struct tr_list_item *it = &l->items[i];
+	const struct tr_list_trace *t = &l->traces[it->trace];
+	const struct tr_stored *s = tr_catalogue_find(&t->catalogue,
+						      it->number);
+	TR_AUTOCLOSE int fd = -1;
+	int changed;
+
+	if (it->kind != TR_MEMBER_FILE || !s)
+		return 0;
+	fd = tr_listing_open(l, i, err);
+	if (fd < 0)
+		return -1;
+	changed = tr_stored_changed(s, fd, err);
+	if (changed < 0)
+		return tr_error_prefix(err, "%s/files/%u", t->path, s->id);
+	if (changed)
+		return tr_fail(err, TR_ECORRUPT, "%s/files/%u: %s: changed "
+			       "since it was recorded", t->path, s->id,
+			       s->path);
+	it->digested = s->has_digest;
+	memcpy(it->sha256, s->sha256, TR_SHA256_SIZE);
+	return 0;
+}
+
+static int add_digests(struct tr_listing *l, struct tr_error *err)
+{
+	for (size_t i = 0; i < l->n; i++)
+		if (add_digest(l, i, err) < 0)
+			return -1;
 	return 0;
 }
 
@@ -243,14 +289,20 @@ int tr_listing_init(struct tr_listing *l, const char *const *dirs, size_t n,
 			return -1;
 		}
 	}
+	if (add_digests(l, err) < 0) {
+		tr_listing_release(l);
+		return -1;
+	}
 	link_sizes(l);
 	return 0;
 }
 
 void tr_listing_release(struct tr_listing *l)
 {
-	for (size_t i = 0; i < l->ntraces; i++)
+	for (size_t i = 0; i < l->ntraces; i++) {
 		close(l->traces[i].dirfd);
+		tr_catalogue_release(&l->traces[i].catalogue);
+	}
 	free(l->traces);
 	free(l->items);
 	*l = (struct tr_listing){0};

@@ -7,6 +7,7 @@
 
 #include "libtrace/base/error.h"
 #include "libtrace/base/sha256.h"
+#include "libtrace/store/catalogue.h"
 #include "libtrace/store/member.h"
 
 #define TR_NO_ITEM ((size_t)-1)
@@ -21,14 +22,17 @@ struct tr_list_item {
 	 * TR_NO_ITEM; and whether a later one of equal size exists. */
 	size_t earlier;
 	bool has_later;
-	/* For the packer's use. */
-	bool digested, is_link;
+	/* The contents' digest, when the trace says it and nothing tells that
+	 * the file has changed, or when the packer has computed it. */
+	bool digested;
 	uint8_t sha256[TR_SHA256_SIZE];
+	bool is_link, is_absent; /* for the packer's use */
 };
 
 struct tr_list_trace {
 	int dirfd;
 	const char *path; /* borrowed */
+	struct tr_catalogue catalogue;
 	char name[TR_TRACE_NAME_MAX + 1];
 };
 
@@ -39,7 +43,8 @@ struct tr_listing {
 	size_t n, cap;
 };
 
-/* Refuses directories that are no traces and files that are not regular. */
+/* Refuses directories that are no traces, files that are not regular, and
+ * stored files that have changed since they were recorded. */
 int tr_listing_init(struct tr_listing *l, const char *const *dirs, size_t n,
 		    struct tr_error *err) TR_MUST_CHECK;
 void tr_listing_release(struct tr_listing *l);

@@ -246,3 +246,19 @@ int tr_store_put(int files_fd, uint32_t id, int fd,
 	close(src.fd);
 	return r;
 }
+
+int tr_store_private(int files_fd, const char *name, int fd,
+		     enum tr_store_method *method, struct tr_error *err)
+{
+	struct source src = {.fd = -1};
+	struct stat stored;
+	int r;
+
+	if (source_open(&src, fd, err) < 0)
+		return -1;
+	r = put_bytes(&src, files_fd, name, true, method, &stored);
+	if (r < 0)
+		tr_fail_errno(err, "write");
+	close(src.fd);
+	return r;
+}

@@ -18,4 +18,12 @@ int tr_store_put(int files_fd, uint32_t id, int fd,
 		 enum tr_store_method *method, struct stat *st,
 		 struct stat *stored, struct tr_error *err) TR_MUST_CHECK;
 
+/*
+ * Give directory files_fd the new file `name` with the contents of fd, by
+ * clone or copy: nobody else's, whatever the original is.
+ */
+int tr_store_private(int files_fd, const char *name, int fd,
+		     enum tr_store_method *method, struct tr_error *err)
+	TR_MUST_CHECK;
+
 #endif

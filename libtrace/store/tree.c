@@ -17,12 +17,14 @@
 #include "libtrace/base/fault.h"
 #include "libtrace/base/io.h"
 #include "libtrace/store/contents.h"
+#include "libtrace/store/fetch.h"
 #include "libtrace/store/put.h"
 
 struct part {
 	char name[TR_TRACE_NAME_MAX + 1];
 	char temporary[TR_TRACE_NAME_MAX + 40];
-	bool declared[TR_MEMBER_FILE + 1]; /* directory members met */
+	struct tr_member last;             /* member met; kind 0: none */
+	bool declared[TR_MEMBER_FILE + 1]; /* directories made */
 	bool renamed;
 	struct tr_contents *files;
 };
@@ -191,12 +193,32 @@ static struct part *find_part(const struct tr_tree *t, const char *name)
 	return NULL;
 }
 
+static int out_of_order(const struct tr_member *m, struct tr_error *err)
+{
+	char path[TR_MEMBER_PATH_MAX];
+
+	tr_member_path(m, path);
+	return tr_fail(err, TR_EHOSTILE, "%s: twice in the archive, or out of "
+		       "order", path);
+}
+
+/*
+ * The part a member belongs to, which is the last one or a new one.  Canonical
+ * order is what lets a trace's own events say what its files must be.
+ */
 static struct part *part_of(struct tr_tree *t, const struct tr_member *m,
 			    struct tr_error *err)
 {
 	struct part *p = find_part(t, m->trace);
 
-	return p ? p : new_part(t, m->trace, err);
+	if (!p)
+		p = new_part(t, m->trace, err);
+	else if (p != &t->parts[t->n - 1] || m->kind < p->last.kind ||
+		 (m->kind == p->last.kind && m->number <= p->last.number))
+		p = out_of_order(m, err) < 0 ? NULL : p;
+	if (p)
+		p->last = *m;
+	return p;
 }
 
 static void below_target(const struct part *p, const struct tr_member *m,
@@ -224,14 +246,6 @@ static int make_dir(struct tr_tree *t, struct part *p, enum tr_member_kind kind,
 	return 0;
 }
 
-static int twice(const struct tr_member *m, struct tr_error *err)
-{
-	char path[TR_MEMBER_PATH_MAX];
-
-	tr_member_path(m, path);
-	return tr_fail(err, TR_EHOSTILE, "%s: twice in the archive", path);
-}
-
 int tr_tree_mkdir(struct tr_tree *t, const struct tr_member *m,
 		  struct tr_error *err)
 {
@@ -239,8 +253,6 @@ int tr_tree_mkdir(struct tr_tree *t, const struct tr_member *m,
 
 	if (!p)
 		return -1;
-	if (p->declared[m->kind])
-		return twice(m, err);
 	p->declared[m->kind] = true;
 	return m->kind == TR_MEMBER_TRACE ? 0 : make_dir(t, p, m->kind, err);
 }
@@ -257,32 +269,52 @@ static struct part *place(struct tr_tree *t, const struct tr_member *m,
 		return NULL;
 	if (m->kind != TR_MEMBER_FILE && m->kind != TR_MEMBER_CHUNK)
 		return p;
-	return p->declared[dir] || make_dir(t, p, dir, err) == 0 ? p : NULL;
+	if (!p->declared[dir] && make_dir(t, p, dir, err) < 0)
+		return NULL;
+	p->declared[dir] = true;
+	return p;
 }
 
-int tr_tree_create(struct tr_tree *t, const struct tr_member *m,
-		   struct tr_error *err)
+/* The directory that a part is, until it has its name. */
+static char *path_of(const struct tr_tree *t, const struct part *p)
 {
-	const struct part *p = place(t, m, err);
+	return tr_printf("%s/%s", t->target, p->temporary);
+}
+
+static int create(struct tr_tree *t, const struct part *p,
+		  const struct tr_member *m, struct tr_error *err)
+{
 	char path[TR_MEMBER_PATH_MAX + 40];
 	int fd;
 
-	if (!p)
-		return -1;
 	below_target(p, m, path);
-	fd = open_beneath(t->fd, path, O_WRONLY | O_CREAT | O_EXCL,
+	fd = open_beneath(t->fd, path, O_RDWR | O_CREAT | O_EXCL,
 			  m->kind == TR_MEMBER_FILE ? 0400 : 0600);
-	if (fd < 0 && errno == EEXIST)
-		return twice(m, err);
-	if (fd < 0)
-		return tr_fail_errno(err, "%s/%s", t->target, path);
-	return fd;
+	return fd >= 0 ? fd : tr_fail_errno(err, "%s/%s", t->target, path);
 }
 
-void tr_tree_written(struct tr_tree *t, const struct tr_member *m,
-		     const uint8_t sha256[TR_SHA256_SIZE])
+int tr_tree_create(struct tr_tree *t, const struct tr_member *m,
+		   const struct tr_stored **s, struct tr_error *err)
 {
-	tr_contents_add(find_part(t, m->trace)->files, m->number, sha256);
+	const struct part *p = place(t, m, err);
+	TR_AUTOFREE char *path = p ? path_of(t, p) : NULL;
+
+	*s = NULL;
+	if (!p)
+		return -1;
+	if (m->kind == TR_MEMBER_FILE &&
+	    (tr_contents_load(p->files, path, p->name, err) < 0 ||
+	     tr_contents_expect(p->files, m->number, p->name, s, err) < 0))
+		return -1;
+	return create(t, p, m, err);
+}
+
+int tr_tree_written(struct tr_tree *t, const struct tr_member *m,
+		    const uint8_t sha256[TR_SHA256_SIZE], struct tr_error *err)
+{
+	const struct part *p = find_part(t, m->trace);
+
+	return tr_contents_add(p->files, m->number, sha256, p->name, err);
 }
 
 /*
@@ -321,7 +353,8 @@ int tr_tree_share(struct tr_tree *t, const struct tr_member *m,
 		  const struct tr_member *of, uint64_t *size, uint64_t *room,
 		  struct tr_error *err)
 {
-	TR_AUTOCLOSE int out = tr_tree_create(t, m, err), from = -1;
+	const struct tr_stored *stored;
+	TR_AUTOCLOSE int out = tr_tree_create(t, m, &stored, err), from = -1;
 	char path[TR_MEMBER_PATH_MAX + 40], target[TR_MEMBER_PATH_MAX];
 	const struct part *p = find_part(t, of->trace);
 	const uint8_t *sha256;
@@ -341,7 +374,8 @@ int tr_tree_share(struct tr_tree *t, const struct tr_member *m,
 	if (from < 0 || fstat(from, &st) < 0)
 		return tr_fail_errno(err, "%s/%s", t->target, path);
 	*size = (uint64_t)st.st_size;
-	tr_tree_written(t, m, sha256);
+	if (tr_tree_written(t, m, sha256, err) < 0)
+		return -1;
 	return share_bytes(t, find_part(t, m->trace), m, from, out, *size, room,
 			   err);
 }
@@ -366,17 +400,46 @@ static int rename_new(int dirfd, const char *from, const char *to)
 	return renameat(dirfd, from, dirfd, to);
 }
 
-static int check_parts(const struct tr_tree *t, struct tr_error *err)
+static int fetch_missing(struct tr_tree *t, struct part *p,
+			 const struct tr_stored *s, struct tr_fetcher *from,
+			 uint64_t *room, uint64_t *cloned, struct tr_error *err)
 {
-	for (size_t i = 0; i < t->n; i++) {
-		const struct part *p = &t->parts[i];
-		TR_AUTOFREE char *path = tr_printf("%s/%s", t->target,
-						   p->temporary);
+	const struct tr_member m = {.kind = TR_MEMBER_FILE, .number = s->id};
+	TR_AUTOCLOSE int fd = -1;
+	enum tr_fetched how;
 
-		if (tr_contents_check(p->files, path, p->name, err) < 0)
+	if (!p->declared[TR_MEMBER_FILES] &&
+	    make_dir(t, p, TR_MEMBER_FILES, err) < 0)
+		return -1;
+	p->declared[TR_MEMBER_FILES] = true;
+	fd = create(t, p, &m, err);
+	if (fd < 0)
+		return -1;
+	if (tr_fetch(from, fd, s, room, &how, err) < 0)
+		return tr_error_prefix(err, "%s/files/%u", p->name, s->id);
+	if (how == TR_FETCH_NONE)
+		return tr_fail(err, TR_ECORRUPT, "%s/files/%u: missing from "
+			       "the archive, and not found here (%.200s)",
+			       p->name, s->id, s->path);
+	if (how == TR_FETCH_CLONED)
+		*cloned += s->size;
+	return tr_contents_add(p->files, s->id, s->sha256, p->name, err);
+}
+
+static int check_part(struct tr_tree *t, struct part *p,
+		      struct tr_fetcher *from, uint64_t *room,
+		      uint64_t *cloned, struct tr_error *err)
+{
+	TR_AUTOFREE char *path = path_of(t, p);
+	const struct tr_stored *s;
+	size_t i = 0;
+
+	if (tr_contents_load(p->files, path, p->name, err) < 0)
+		return -1;
+	while ((s = tr_contents_missing(p->files, &i)))
+		if (fetch_missing(t, p, s, from, room, cloned, err) < 0)
 			return -1;
-	}
-	return 0;
+	return tr_contents_check(p->files, path, p->name, err);
 }
 
 static char **names_of(const struct tr_tree *t)
@@ -388,10 +451,13 @@ static char **names_of(const struct tr_tree *t)
 	return names;
 }
 
-int tr_tree_commit(struct tr_tree *t, char ***names, struct tr_error *err)
+int tr_tree_commit(struct tr_tree *t, struct tr_fetcher *from,
+		   uint64_t *room, uint64_t *cloned, char ***names,
+		   struct tr_error *err)
 {
-	if (check_parts(t, err) < 0)
-		return -1;
+	for (size_t i = 0; i < t->n; i++)
+		if (check_part(t, &t->parts[i], from, room, cloned, err) < 0)
+			return -1;
 	if (tr_fault("unpack-sync") || syncfs(t->fd) < 0)
 		return tr_fail_errno(err, "%s", t->target);
 	for (size_t i = 0; i < t->n; i++) {

@@ -9,6 +9,8 @@
 
 #include "libtrace/base/error.h"
 #include "libtrace/base/sha256.h"
+#include "libtrace/store/catalogue.h"
+#include "libtrace/store/fetch.h"
 #include "libtrace/store/member.h"
 
 #define TR_MAX_UNPACK_TRACES 4096u
@@ -21,15 +23,23 @@ struct tr_tree *tr_tree_open(const char *target, struct tr_error *err)
 /* Removes everything that tr_tree_commit did not put in place. */
 void tr_tree_close(struct tr_tree *t);
 
-/* A directory member.  TR_EHOSTILE when it was there before. */
+/*
+ * Members come in canonical order: the members of one trace follow each other,
+ * by kind and number.  What comes out of order or twice is TR_EHOSTILE.
+ */
 int tr_tree_mkdir(struct tr_tree *t, const struct tr_member *m,
 		  struct tr_error *err) TR_MUST_CHECK;
-/* A new file, open for writing.  TR_EHOSTILE when it was there before. */
+/*
+ * A new file, open for reading and writing.  For a stored file *s receives
+ * what the trace says of it, or NULL.
+ */
 int tr_tree_create(struct tr_tree *t, const struct tr_member *m,
-		   struct tr_error *err) TR_MUST_CHECK;
-/* The digest of a stored file that was written. */
-void tr_tree_written(struct tr_tree *t, const struct tr_member *m,
-		     const uint8_t sha256[TR_SHA256_SIZE]);
+		   const struct tr_stored **s, struct tr_error *err)
+	TR_MUST_CHECK;
+/* The digest of a stored file that was written: is it right? */
+int tr_tree_written(struct tr_tree *t, const struct tr_member *m,
+		    const uint8_t sha256[TR_SHA256_SIZE],
+		    struct tr_error *err) TR_MUST_CHECK;
 /*
  * A stored file with the content of an earlier one, which costs no space
  * where the filesystem has clones or links; else *room bounds the copy, and is
@@ -40,11 +50,13 @@ int tr_tree_share(struct tr_tree *t, const struct tr_member *m,
 		  struct tr_error *err) TR_MUST_CHECK;
 
 /*
- * Check the stored files of every trace against the digests in it, then give
- * all traces their names; nothing is left under its name unless all are.
- * *names receives them (NULL-terminated, owned by the caller).
+ * All members are there: take the stored files that the archive left out from
+ * this machine's own, check every trace, and give all of them their names;
+ * nothing is left under its name unless all are.  *names receives them
+ * (NULL-terminated, owned by the caller).
  */
-int tr_tree_commit(struct tr_tree *t, char ***names, struct tr_error *err)
-	TR_MUST_CHECK;
+int tr_tree_commit(struct tr_tree *t, struct tr_fetcher *from,
+		   uint64_t *room, uint64_t *cloned, char ***names,
+		   struct tr_error *err) TR_MUST_CHECK;
 
 #endif

@@ -85,8 +85,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	target = tr_printf("%s/target", scratch);
 	if (fd < 0 || tr_pwrite_all(fd, data, size, 0) < 0)
 		abort();
-	r = tr_pack_extract(fd, target, 1 << 24, NULL, NULL, &names, &stats,
-			    &err);
+	r = tr_pack_extract(fd, target,
+			    &(struct tr_unpack_options){.max_bytes = 1 << 24},
+			    &names, &stats, &err);
 	if (r < 0 && (err.code == TR_OK || !err.text[0]))
 		abort();
 	for (char **n = names; r == 0 && *n; n++, made++)

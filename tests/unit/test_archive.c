@@ -22,7 +22,8 @@ static int pack_to(const char *path, const char *const *dirs, size_t n)
 {
 	TR_AUTOCLOSE int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
 
-	return tr_pack_write(fd, dirs, n, NULL, NULL, &stats, &err);
+	return tr_pack_write(fd, dirs, n, &(struct tr_pack_options){0}, &stats,
+			     &err);
 }
 
 static void free_names(char **names)
@@ -36,8 +37,8 @@ static int unpack_limited(const char *path, const char *target, uint64_t max)
 {
 	TR_AUTOCLOSE int fd = open(path, O_RDONLY);
 	char **names = NULL;
-	int r = tr_pack_extract(fd, target, max, NULL, NULL, &names, &stats,
-				&err);
+	const struct tr_unpack_options o = {.max_bytes = max};
+	int r = tr_pack_extract(fd, target, &o, &names, &stats, &err);
 
 	free_names(names);
 	return r;
@@ -226,7 +227,8 @@ static void deterministic(void)
 	pid = fork();
 	if (pid == 0) {
 		close(p[0]);
-		_exit(tr_pack_write(p[1], dirs, 1, NULL, NULL, &stats, &err));
+		_exit(tr_pack_write(p[1], dirs, 1, &(struct tr_pack_options){0},
+				    &stats, &err));
 	}
 	close(p[1]);
 	TR_AUTOBUF struct tr_buf b = {0};
@@ -338,8 +340,9 @@ static void in_the_way_late(void)
 	TR_AUTOCLOSE int fd = open("several.tar", O_RDONLY);
 	char **names = NULL;
 
-	CHECK(tr_pack_extract(fd, "race", 0, make_in_the_way, NULL, &names,
-			      &stats, &err) < 0);
+	const struct tr_unpack_options o = {.progress = make_in_the_way};
+
+	CHECK(tr_pack_extract(fd, "race", &o, &names, &stats, &err) < 0);
 	CHECK(err.code == TR_EEXIST);
 	CHECK(entries("race") == 1 && entries("race/plain-3") == 1);
 }
@@ -461,8 +464,13 @@ static void sizes(void)
 	CHECK(unpack_limited("plain.tar", "target", 100) < 0);
 	CHECK(err.code == TR_EHOSTILE && entries("target") <= 0);
 	CHECK(unpack_limited("plain.tar", "target", all.len) == 0);
+	CHECK(refused("huge.tar", TR_EHOSTILE));
 	/* Within the limit, but the bytes are not there. */
-	CHECK(refused("huge.tar", TR_ECORRUPT));
+	const struct member less = {.name = "new/manifest.json", .type = '0',
+				    .data = "x", .declared = 077777777777};
+
+	make_with("less.tar", &less, 1);
+	CHECK(refused("less.tar", TR_ECORRUPT));
 }
 
 /* However much is missing, even if all members are whole. */

@@ -1,0 +1,46 @@
+/* What a trace says of its stored files: file and digest events, by id. */
+#ifndef TR_STORE_CATALOGUE_H
+#define TR_STORE_CATALOGUE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libtrace/base/error.h"
+#include "libtrace/base/sha256.h"
+#include "libtrace/format/event.h"
+#include "libtrace/format/reader.h"
+
+struct tr_stored {
+	uint32_t id;
+	enum tr_store_method method;
+	uint64_t size;
+	int64_t mtime; /* ns */
+	char *path;    /* of the original; "" when it has none in text form */
+	bool has_digest;
+	uint8_t sha256[TR_SHA256_SIZE];
+};
+
+struct tr_catalogue {
+	struct tr_stored *files; /* ascending ids */
+	size_t n, cap;
+};
+
+/* On damage c holds what stands before it; release it in any case. */
+int tr_catalogue_read(struct tr_catalogue *c, struct tr_reader *r,
+		      struct tr_error *err) TR_MUST_CHECK;
+/* The same for whom what stands before the damage will do. */
+void tr_catalogue_read_some(struct tr_catalogue *c, struct tr_reader *r);
+void tr_catalogue_release(struct tr_catalogue *c);
+/* NULL when no event declares the id. */
+struct tr_stored *tr_catalogue_find(const struct tr_catalogue *c, uint64_t id);
+
+/*
+ * Has the stored file open as fd, which its entry describes, changed since it
+ * was recorded?  A link can be written through the original's name: size and
+ * times tell, and where they do, the digest decides.  1 changed, 0 not, -1.
+ */
+int tr_stored_changed(const struct tr_stored *s, int fd, struct tr_error *err)
+	TR_MUST_CHECK;
+
+#endif
