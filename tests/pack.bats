@@ -109,6 +109,7 @@ digests() {
 	echo more >>t/files/2
 	expect 2 trace-pack t
 	one_error trace-pack
+	# shellcheck disable=SC2154 # expect sets it
 	has "$stderr" "$path: changed since it was recorded"
 	expect 2 trace-pack -o packed t
 	one_error trace-pack
@@ -139,7 +140,11 @@ digests() {
 		[ -s pid ] && break
 		sleep 0.05
 	done
-	sleep 0.3
+	# Events come to the disk in the background.
+	for _ in $(seq 200); do
+		[ -n "$(trace-dump --files t 2>/dev/null)" ] && break
+		sleep 0.05
+	done
 	kill -KILL $job
 	wait $job || true
 	trace-pack -q t
