@@ -81,12 +81,13 @@ enum tr_event_type {
 	X(STREAMS, 32, "streams", U, D) /* streams, the catalogue included */  \
 	X(CPU, 33, "cpu", U, D)         /* core the task is pinned to */       \
 	X(DOMAIN, 34, "domain", U, D)   /* clone: the child's; note: joined */ \
-	X(MEMORY, 35, "memory", U, H)   /* digest of the memory */             \
+	X(MEMORY, 35, "memory", U, H)   /* digest of memory in older traces */ \
 	X(REGISTERS, 36, "registers", U, H) /* and of the registers */         \
 	X(OFFSET, 37, "offset", U, D)   /* where a call wrote in `file` */     \
 	X(PLACE, 38, "place", U, D)     /* enum tr_place */                    \
 	X(DEBUG_REGISTER, 39, "debug_register", U, D) /* poke: its number */   \
-	X(VALUE, 40, "value", U, H)     /* and what it holds from now on */
+	X(VALUE, 40, "value", U, H)     /* and what it holds from now on */ \
+	X(ROOT, 41, "root", U, H)       /* digest of all memory */
 
 /* Structured fields: tag, JSON name. */
 #define TR_STRUCT_FIELDS(X)                                                    \
@@ -109,7 +110,7 @@ enum tr_field {
 #undef X
 };
 
-#define TR_NSCALARS 41 /* scalar tags are 1..40 */
+#define TR_NSCALARS 42 /* scalar tags are 1..41 */
 
 /* Who produced a syscall's result. */
 enum tr_origin {

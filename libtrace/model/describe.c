@@ -353,7 +353,7 @@ static void text_event(struct tr_buf *b, const struct tr_event *ev)
 		break;
 	case TR_EV_STATE:
 		tr_put(b, "state: memory 0x%" PRIx64 ", registers 0x%" PRIx64,
-		       scalar(ev, TR_F_MEMORY), scalar(ev, TR_F_REGISTERS));
+		       scalar(ev, TR_F_ROOT), scalar(ev, TR_F_REGISTERS));
 		break;
 	case TR_EV_STOP:
 	case TR_EV_POKE:

@@ -358,7 +358,7 @@ void rec_call_proceed(struct recorder *r, struct task *t)
 		rec_call_record_entry(r, t);
 	if (is_exit(t->fl.call.nr)) {
 		if (r->options->digest != TR_DIGEST_OFF)
-			rec_state(r, t);
+			rec_state(r, t, false);
 		t->exiting = true;
 		rec_enter_kernel(t, TR_RESUME_CONT);
 		return;

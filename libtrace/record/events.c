@@ -6,9 +6,7 @@
 #include "libtrace/base/alloc.h"
 #include "libtrace/base/io.h"
 #include "libtrace/record/recorder.h"
-#include "libtrace/tracee/digest.h"
 #include "libtrace/tracee/memory.h"
-#include "libtrace/tracee/tracee.h"
 
 /* Effect data one record carries; the rest goes to `more` records. */
 #define RECORD_DATA (1u << 20)
@@ -142,36 +140,6 @@ void rec_read_ranges(struct recorder *r, const struct task *t,
 	}
 	ev->mem = r->pieces;
 	ev->nmem = n;
-}
-
-/* Is another task of the domain in a call that may write its memory any time?
- * A digest taken then would not be that of any point of the event order. */
-static bool kernel_may_write(const struct recorder *r, const struct task *t)
-{
-	for (const struct task *o = r->tasks; o; o = o->next)
-		if (o != t && o->as->domain == t->as->domain && o->in_call &&
-		    (!o->fl.sys || tr_sys_writes(o->fl.sys)))
-			return true;
-	return false;
-}
-
-void rec_state(struct recorder *r, struct task *t)
-{
-	struct tr_event ev = rec_event(TR_EV_STATE, t);
-	struct tr_error err;
-	struct tr_regs regs;
-	uint64_t memory;
-
-	if (kernel_may_write(r, t))
-		return; /* it stays due */
-	t->calls = 0;
-	t->state_due = false;
-	if (tr_tracee_get_regs(t->tid, &regs) < 0 ||
-	    tr_digest_memory(t->tid, &memory, &err) < 0)
-		return; /* SIGKILL took it */
-	tr_event_set(&ev, TR_F_MEMORY, memory);
-	tr_event_set(&ev, TR_F_REGISTERS, tr_digest_regs(&regs));
-	rec_emit(r, &ev);
 }
 
 void rec_digests(struct recorder *r, bool wait)

@@ -204,7 +204,7 @@ void rec_exec_done(struct recorder *r, struct task *t)
 		rec_stop_replay(r, t, TR_NOTE_UNMODELLED, "execve: %.150s",
 				err.text);
 	} else if (r->options->digest != TR_DIGEST_OFF) {
-		rec_state(r, t);
+		rec_state(r, t, true);
 	}
 	t->no_cldstop = false; /* execve resets what handlers were set to */
 	if (!rec_traced_exec(r, t))

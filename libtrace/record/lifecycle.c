@@ -30,6 +30,7 @@ void rec_aspace_leave(struct recorder *r, struct task *t)
 	if (r->writer && tr_writer_end_stream(r->writer, as->stream, &err) < 0)
 		r->lost = true;
 	tr_patches_release(&as->patches);
+	tr_digest_free(as->digest);
 	free(as);
 }
 

@@ -283,24 +283,29 @@ int tr_record(const struct tr_record_options *o, struct tr_record_result *res,
 	if (!path)
 		return -1;
 	r.sites.tsc_traps = tr_tsc_traps();
+	r.digester = tr_digester_new();
 	/* Helper threads must not take the signals meant for this one. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &mask);
 	opened = rec_session_open(&r, err);
 	pthread_sigmask(SIG_SETMASK, &mask, NULL);
-	if (opened < 0)
+	if (opened < 0) {
+		tr_digester_free(r.digester);
 		return -1;
+	}
 	list_cpus(&r);
 	if (set_options(&r, err) < 0 || start(&r, path, err) < 0) {
 		if (r.audit)
 			fclose(r.audit);
 		rec_session_discard(&r);
+		tr_digester_free(r.digester);
 		return -1;
 	}
 	if (o->moment)
 		o->moment(o->arg, TR_RECORD_STARTED, 0);
 	catch_signals(old);
 	run(&r);
+	tr_digester_free(r.digester);
 	closed = rec_session_close(&r, err);
 	if (r.audit && fclose(r.audit) != 0)
 		closed = tr_fail_errno(err, "%s", o->audit);

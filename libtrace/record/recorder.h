@@ -22,6 +22,7 @@
 #include "libtrace/record/record.h"
 #include "libtrace/state/maps.h"
 #include "libtrace/store/store.h"
+#include "libtrace/tracee/digest.h"
 #include "libtrace/tracee/pages.h"
 #include "libtrace/tracee/patch.h"
 
@@ -45,6 +46,7 @@ struct aspace {
 	bool shared;   /* has writable mappings that a fork shares */
 	bool stopped;  /* a note ended its replayable part */
 	struct tr_patches patches;
+	struct tr_digest *digest; /* of its memory, or NULL */
 };
 
 /* A signal taken from the kernel but not yet given to the program. */
@@ -150,6 +152,7 @@ struct recorder {
 	struct tr_store *store;
 	struct tr_manifest manifest;
 	struct tr_site_cache sites;
+	struct tr_digester *digester;
 	uint64_t random; /* state of chaos scheduling; 0: none */
 	FILE *audit; /* where disagreements with the model go, or NULL */
 
@@ -193,11 +196,13 @@ void rec_note(struct recorder *r, uint32_t stream, uint32_t task,
  * valid until the next call. */
 void rec_read_ranges(struct recorder *r, const struct task *t,
 		     const struct tr_ranges *ranges, struct tr_event *ev);
-/* Record the digests of the stopped task's state, unless the kernel may change
- * it at any time. */
-void rec_state(struct recorder *r, struct task *t);
 /* Take the finished digests of stored files; all of them when `wait`. */
 void rec_digests(struct recorder *r, bool wait);
+
+/* state.c */
+/* Record the digests of the stopped task's state, unless the kernel may change
+ * it at any time.  may_call: it can make remote calls at this stop. */
+void rec_state(struct recorder *r, struct task *t, bool may_call);
 
 /* files.c: the store.  Each gives a file's id, 0 for what is anonymous memory,
  * -1 with err for what cannot be stored. */

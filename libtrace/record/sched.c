@@ -84,7 +84,7 @@ static void give_turn(struct recorder *r, struct domain *d, struct task *t)
 	t->yields = false;
 	/* Now nobody else of the domain is running. */
 	if (t->state_due)
-		rec_state(r, t);
+		rec_state(r, t, t->run_sig == 0 && !t->enters);
 	if (t->enters) {
 		t->enters = false;
 		rec_call_proceed(r, t);

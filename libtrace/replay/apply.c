@@ -12,7 +12,6 @@
 #include "libtrace/model/syscalls.h"
 #include "libtrace/replay/replayer.h"
 #include "libtrace/state/regs.h"
-#include "libtrace/tracee/digest.h"
 #include "libtrace/tracee/image.h"
 #include "libtrace/tracee/memory.h"
 #include "libtrace/tracee/remote.h"
@@ -424,22 +423,6 @@ static enum applied apply_insn(struct tr_replay *r, struct rtask *t,
 	return AGREED;
 }
 
-/* The task stands where its last event left it. */
-static enum applied apply_state(struct tr_replay *r, struct rtask *t,
-				struct tr_error *err)
-{
-	uint64_t memory;
-
-	if (tr_digest_memory(t->tid, &memory, err) < 0)
-		return TROUBLE;
-	if (tr_digest_regs(&t->regs) != tr_event_get(&r->ev, TR_F_REGISTERS))
-		return rep_diverged(r, t, "the digest of the registers differs");
-	if (memory != tr_event_get(&r->ev, TR_F_MEMORY))
-		return rep_diverged(r, t, "the digest of the memory differs");
-	r->resume_after = !t->at_entry;
-	return AGREED;
-}
-
 static enum applied apply_exit(struct tr_replay *r, struct rtask *t,
 			       struct tr_error *err)
 {
@@ -512,7 +495,7 @@ enum applied rep_apply(struct tr_replay *r, struct tr_error *err)
 	case TR_EV_INSN:
 		return apply_insn(r, t, err);
 	case TR_EV_STATE:
-		return apply_state(r, t, err);
+		return rep_apply_state(r, t, err);
 	case TR_EV_STOP:
 		return rep_apply_stop(r, t, err);
 	case TR_EV_POKE:

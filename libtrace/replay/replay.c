@@ -27,9 +27,11 @@ struct tr_replay *tr_replay_new(struct tr_reader *reader, struct tr_error *err)
 	r->backing.trace_dirfd = tr_reader_dirfd(reader);
 	r->source = (struct tr_image_source){tr_backing_path, &r->backing};
 	r->sites.tsc_traps = tr_tsc_traps();
+	r->digester = tr_digester_new();
 	r->first_vessel = tr_vessel_first(tr_reader_dirfd(reader), err);
 	if (r->first_vessel < 0) {
 		pthread_sigmask(SIG_SETMASK, &r->old_mask, NULL);
+		tr_digester_free(r->digester);
 		free(r);
 		return NULL;
 	}
@@ -149,6 +151,7 @@ void tr_replay_free(struct tr_replay *r)
 	while (r->tasks)
 		rep_task_end(r, r->tasks);
 	tr_vessel_end(r->first_vessel);
+	tr_digester_free(r->digester);
 	tr_feed_free(r->feed);
 	tr_site_cache_release(&r->sites);
 	tr_backing_release(&r->backing);

@@ -19,6 +19,7 @@
 #include "libtrace/replay/backing.h"
 #include "libtrace/replay/feed.h"
 #include "libtrace/replay/replay.h"
+#include "libtrace/tracee/digest.h"
 #include "libtrace/tracee/image.h"
 #include "libtrace/tracee/patch.h"
 
@@ -27,6 +28,8 @@ struct rspace {
 	unsigned ntasks;
 	uint64_t brk;
 	struct tr_patches patches;
+	struct tr_digest *digest; /* of its memory, or NULL */
+	unsigned states;          /* compared so far */
 };
 
 struct rtask {
@@ -49,6 +52,7 @@ struct tr_replay {
 	struct tr_reader *reader;
 	struct tr_feed *feed;
 	struct tr_site_cache sites;
+	struct tr_digester *digester;
 	struct tr_backing backing;
 	struct tr_image_source source; /* gives the backing's paths */
 	pid_t first_vessel;
@@ -112,6 +116,10 @@ enum applied rep_apply_poke(struct tr_replay *r, struct rtask *t,
 /* mapping.c: calls that change the address space are made again. */
 enum applied rep_apply_mapping(struct tr_replay *r, struct rtask *t,
 			       struct tr_error *err);
+
+/* state.c: digests of the whole state are computed and compared. */
+enum applied rep_apply_state(struct tr_replay *r, struct rtask *t,
+			     struct tr_error *err);
 
 /* evidence.c */
 enum applied rep_diverged(struct tr_replay *r, struct rtask *t,

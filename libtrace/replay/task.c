@@ -66,6 +66,7 @@ void rep_task_end(struct tr_replay *r, struct rtask *t)
 	tr_vessel_end(t->tid);
 	if (--t->as->ntasks == 0) {
 		tr_patches_release(&t->as->patches);
+		tr_digest_free(t->as->digest);
 		free(t->as);
 	}
 	free(t);

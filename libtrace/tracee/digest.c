@@ -1,106 +1,659 @@
-/* State digests of a stopped task. */
+/* Digests of an address space. */
 #include "libtrace/tracee/digest.h"
 
+#include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 #include <xxhash.h>
 
 #include "libtrace/base/alloc.h"
+#include "libtrace/base/io.h"
 #include "libtrace/intercept/abi.h"
 #include "libtrace/state/maps.h"
-#include "libtrace/tracee/memory.h"
+#include "libtrace/tracee/file_pages.h"
+#include "libtrace/tracee/hash_pages.h"
+#include "libtrace/tracee/page_hash.h"
 #include "libtrace/tracee/pagemap.h"
+#include "libtrace/tracee/writes.h"
 
-struct walk {
-	pid_t tid;
-	const struct tr_vma *v; /* the mapping being walked */
-	XXH3_state_t *state;
-	tr_digest_page_fn *page;
-	void *ctx;
-	uint64_t zero_hash;
-	uint8_t buf[TR_PM_RUN * TR_PAGE];
+#define ADDRESS_END 0x7ffffffff000ul /* TASK_SIZE_MAX, 4-level page tables */
+#define NODE_PAGES 512u
+#define NODE_BYTES ((uint64_t)NODE_PAGES * TR_PAGE)
+#define SHARED_BLOCK (64u * TR_PAGE)
+
+struct tr_digester {
+	struct tr_file_pages *files;
+	cpu_set_t cpus;
+	uint8_t block[SHARED_BLOCK];
 };
+
+/* The hashes of an aligned range of pages. */
+struct node {
+	uint64_t base;  /* its first page's address */
+	uint64_t sum;   /* of the pages' terms */
+	unsigned used;  /* pages whose hash is not 0 */
+	uint64_t hash[NODE_PAGES];
+};
+
+struct tr_digest {
+	struct tr_digester *shared;
+	int writes;     /* tracks them, or -1 */
+	bool refused;   /* tracking is impossible here */
+	struct node **node; /* ascending by base */
+	size_t nnodes, node_cap;
+	uint64_t root;
+	struct tr_page_hash *changed;
+	size_t nchanged, changed_cap;
+	struct tr_digest_mapping *map;
+	size_t nmaps, map_cap;
+	struct tr_digest_work work;
+	/* of the update in progress */
+	const struct tr_digest_task *task;
+	int pagemap;
+	struct tr_vmas vmas;
+	struct tr_page_pieces pieces;
+};
+
+struct tr_digester *tr_digester_new(void)
+{
+	struct tr_digester *s = tr_alloc(sizeof *s);
+
+	s->files = tr_file_pages_new();
+	if (sched_getaffinity(0, sizeof s->cpus, &s->cpus) < 0)
+		CPU_SET(0, &s->cpus);
+	return s;
+}
+
+void tr_digester_free(struct tr_digester *s)
+{
+	if (!s)
+		return;
+	tr_file_pages_free(s->files);
+	free(s);
+}
+
+struct tr_digest *tr_digest_new(struct tr_digester *shared)
+{
+	struct tr_digest *d = tr_alloc(sizeof *d);
+
+	d->shared = shared;
+	d->writes = -1;
+	return d;
+}
+
+static void forget_mappings(struct tr_digest *d)
+{
+	for (size_t i = 0; i < d->nmaps; i++)
+		free(d->map[i].name);
+	d->nmaps = 0;
+}
+
+void tr_digest_free(struct tr_digest *d)
+{
+	if (!d)
+		return;
+	if (d->writes >= 0)
+		close(d->writes);
+	for (size_t i = 0; i < d->nnodes; i++)
+		free(d->node[i]);
+	free(d->node);
+	free(d->changed);
+	forget_mappings(d);
+	free(d->map);
+	free(d->pieces.p);
+	free(d);
+}
+
+/* The first node that ends behind addr. */
+static size_t node_at(const struct tr_digest *d, uint64_t addr)
+{
+	size_t low = 0, high = d->nnodes;
+
+	while (low < high) {
+		size_t mid = (low + high) / 2;
+
+		if (d->node[mid]->base + NODE_BYTES <= addr)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+static struct node *find_node(const struct tr_digest *d, uint64_t addr)
+{
+	size_t i = node_at(d, addr);
+
+	return i < d->nnodes && d->node[i]->base <= addr ? d->node[i] : NULL;
+}
+
+static struct node *make_node(struct tr_digest *d, uint64_t addr)
+{
+	size_t i = node_at(d, addr);
+	struct node *n;
+
+	TR_GROW(d->node, d->nnodes, d->node_cap);
+	memmove(&d->node[i + 1], &d->node[i],
+		(d->nnodes - i) * sizeof *d->node);
+	d->nnodes++;
+	n = d->node[i] = tr_alloc(sizeof *n);
+	n->base = addr & ~(NODE_BYTES - 1);
+	return n;
+}
+
+static unsigned index_in(const struct node *n, uint64_t addr)
+{
+	return (unsigned)((addr - n->base) / TR_PAGE);
+}
+
+/* True when the page's hash was another. */
+static bool set_page(struct tr_digest *d, uint64_t addr, uint64_t hash)
+{
+	struct node *n = find_node(d, addr);
+	uint64_t old, change;
+
+	if (!n && hash == 0)
+		return false;
+	if (!n)
+		n = make_node(d, addr);
+	old = n->hash[index_in(n, addr)];
+	if (old == hash)
+		return false;
+	change = tr_page_term(addr, hash) - tr_page_term(addr, old);
+	n->hash[index_in(n, addr)] = hash;
+	n->sum += change;
+	n->used += (hash != 0) - (old != 0);
+	d->root += change;
+	return true;
+}
+
+static void note_change(struct tr_digest *d, uint64_t addr, uint64_t hash)
+{
+	TR_GROW(d->changed, d->nchanged, d->changed_cap);
+	d->changed[d->nchanged++] = (struct tr_page_hash){addr, hash};
+}
+
+/* The pages of [start, end) are zeros now; `gone`: with their mapping. */
+static void clear_pages(struct tr_digest *d, uint64_t start, uint64_t end,
+			bool gone)
+{
+	for (size_t i = node_at(d, start);
+	     i < d->nnodes && d->node[i]->base < end; i++) {
+		const struct node *n = d->node[i];
+		uint64_t a = n->base < start ? start : n->base;
+		uint64_t b = n->base + NODE_BYTES;
+
+		if (b > end)
+			b = end;
+		for (; n->used && a < b; a += TR_PAGE)
+			if (set_page(d, a, 0) && !gone)
+				note_change(d, a, 0);
+	}
+}
+
+static void drop_empty_nodes(struct tr_digest *d)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < d->nnodes; i++) {
+		if (d->node[i]->used)
+			d->node[kept++] = d->node[i];
+		else
+			free(d->node[i]);
+	}
+	d->nnodes = kept;
+}
 
 static bool is_covered(const struct tr_vma *v)
 {
 	if (v->start >= TR_INJECT_BASE && v->end <= TR_INJECT_END)
 		return false;
-	if (v->name[0] == '[' && (strncmp(v->name, "[vvar", 5) == 0 ||
-				  strcmp(v->name, "[vdso]") == 0 ||
-				  strcmp(v->name, "[vsyscall]") == 0))
-		return false;
-	return !((v->prot & PROT_EXEC) && v->ino);
+	return strncmp(v->name, "[vvar", 5) != 0 &&
+	       strcmp(v->name, "[vdso]") != 0 &&
+	       strcmp(v->name, "[vsyscall]") != 0;
 }
 
-static void add_page(struct walk *w, uint64_t addr, const uint8_t *data)
+static bool starts_with(const char *s, const char *prefix)
 {
-	uint64_t words[2] = {addr, XXH3_64bits(data, TR_PAGE)};
+	return strncmp(s, prefix, strlen(prefix)) == 0;
+}
 
-	if (words[1] == w->zero_hash)
+/* Huge pages and private mappings of /dev/zero show as files and are none. */
+static bool is_anonymous(const struct tr_vma *v)
+{
+	return !v->ino || starts_with(v->name, "/anon_hugepage") ||
+	       (starts_with(v->name, "/dev/zero") &&
+		!(v->flags & MAP_SHARED));
+}
+
+/* Reading a device's memory could have effects. */
+static bool is_device(const struct tr_vma *v)
+{
+	return starts_with(v->name, "/dev/") &&
+	       !starts_with(v->name, "/dev/shm/") &&
+	       !starts_with(v->name, "/dev/zero");
+}
+
+/* Can stores through a shared mapping change the file unseen? */
+static bool is_written_shared(const struct tr_digest *d, const struct tr_vma *v)
+{
+	for (size_t i = 0; i < d->vmas.n; i++) {
+		const struct tr_vma *o = &d->vmas.v[i];
+
+		if ((o->flags & MAP_SHARED) && (o->prot & PROT_WRITE) &&
+		    o->ino == v->ino && o->major == v->major &&
+		    o->minor == v->minor)
+			return true;
+	}
+	return false;
+}
+
+/* Read the pages later; `expect`: hashes with which they are no news, owned by
+ * the list from here on, or NULL. */
+static void want_pages(struct tr_digest *d, const struct tr_vma *v,
+		       uint64_t start, uint64_t end, uint64_t *expect)
+{
+	struct tr_page_pieces *ps = &d->pieces;
+
+	if (start >= end)
 		return;
-	XXH3_64bits_update(w->state, words, sizeof words);
-	if (w->page)
-		w->page(w->ctx, words[0], words[1]);
+	TR_GROW(ps->p, ps->n, ps->cap);
+	ps->p[ps->n++] = (struct tr_page_piece){
+		start, (end - start) / TR_PAGE, v->ino != 0, expect};
+	ps->pages += (end - start) / TR_PAGE;
 }
 
-/* A private mapping's page counts when it is the process's own. */
-static bool wanted(const struct tr_vma *v, uint64_t entry)
+/* What a private mapping holds where the process has no page of its own. */
+struct backing {
+	const struct tr_vma *v;
+	bool anonymous;
+	const uint64_t *hash; /* of the file's pages, or NULL: read them */
+	size_t n;
+};
+
+static uint64_t backing_hash(const struct backing *b, uint64_t addr)
 {
-	if (v->flags & MAP_SHARED)
-		return true;
-	return (entry & TR_PM_EXISTS) && !(entry & TR_PM_FILE);
+	uint64_t i = (addr - b->v->start + b->v->offset) / TR_PAGE;
+
+	return b->hash && i < b->n ? b->hash[i] : 0;
 }
 
-static int add_run(void *ctx, uint64_t addr, const uint64_t *entries, size_t n,
-		   struct tr_error *err)
+static void take_backing(struct tr_digest *d, const struct backing *b,
+			 uint64_t start, uint64_t end)
 {
-	struct walk *w = ctx;
-	bool any = false;
-	size_t got;
+	if (b->anonymous) {
+		clear_pages(d, start, end, false);
+		return;
+	}
+	if (!b->hash) {
+		want_pages(d, b->v, start, end, NULL);
+		return;
+	}
+	for (uint64_t a = start; a < end; a += TR_PAGE)
+		set_page(d, a, backing_hash(b, a));
+}
 
-	(void)err;
-	for (size_t i = 0; i < n; i++)
-		any |= wanted(w->v, entries[i]);
-	if (!any)
-		return 0;
-	/* Reading stops where a shared mapping reaches beyond its file. */
-	got = tr_memory_read_some(w->tid, addr, w->buf, n * TR_PAGE) / TR_PAGE;
-	for (size_t i = 0; i < got; i++)
-		if (wanted(w->v, entries[i]))
-			add_page(w, addr + i * TR_PAGE, w->buf + i * TR_PAGE);
+/* Copies of the file's hashes: the originals may be gone when they are used. */
+static uint64_t *expected(const struct backing *b, uint64_t start, uint64_t end)
+{
+	uint64_t *hash;
+
+	if (!b->hash)
+		return NULL;
+	hash = tr_alloc((end - start) / TR_PAGE * sizeof *hash);
+	for (uint64_t a = start; a < end; a += TR_PAGE)
+		hash[(a - start) / TR_PAGE] = backing_hash(b, a);
+	return hash;
+}
+
+/*
+ * One run of pages of the process's own.  What is swapped out may also be a
+ * mark that the kernel left in the place of a page that was dropped from a
+ * private file mapping (zap_pte_range in mm/memory.c), which looks unwritten.
+ */
+static void take_run(struct tr_digest *d, const struct backing *b,
+		     const struct tr_own_run *run, bool all)
+{
+	if (run->zero)
+		clear_pages(d, run->start, run->end, false);
+	else if (all || run->written || (run->swapped && !b->anonymous))
+		want_pages(d, b->v, run->start, run->end,
+			   expected(b, run->start, run->end));
+}
+
+/* The part of the run that is in the mapping; false when there is none. */
+static bool clip(const struct tr_own_run *run, const struct tr_vma *v,
+		 struct tr_own_run *out)
+{
+	*out = *run;
+	if (out->start < v->start)
+		out->start = v->start;
+	if (out->end > v->end)
+		out->end = v->end;
+	return out->start < out->end;
+}
+
+/* From the mapping's own pages; `all`: whether or not they were written. */
+static void take_private(struct tr_digest *d, const struct tr_vma *v,
+			 const struct tr_own_run *run, size_t n, bool all)
+{
+	struct backing b = {.v = v, .anonymous = is_anonymous(v)};
+	uint64_t at = v->start;
+	struct tr_own_run part;
+
+	if (!b.anonymous && !is_written_shared(d, v))
+		b.hash = tr_file_pages_get(d->shared->files, d->task->tid, v,
+					   &b.n);
+	for (size_t i = 0; i < n; i++) {
+		if (!clip(&run[i], v, &part))
+			continue;
+		take_backing(d, &b, at, part.start);
+		take_run(d, &b, &part, all);
+		at = part.end;
+	}
+	take_backing(d, &b, at, v->end);
+}
+
+/* The pages of a shared mapping that begin at addr, from the file itself. */
+static void take_block(struct tr_digest *d, uint64_t addr, size_t pages)
+{
+	for (size_t i = 0; i < pages; i++) {
+		uint64_t a = addr + i * TR_PAGE;
+		uint64_t hash = tr_page_hash(d->shared->block + i * TR_PAGE);
+
+		if (set_page(d, a, hash))
+			note_change(d, a, hash);
+	}
+	d->work.pages_read += pages;
+}
+
+/*
+ * A shared mapping is what its file is.  Holes are passed by: reading them
+ * through the mapping would fill a file in memory with pages.
+ */
+static void take_shared_file(struct tr_digest *d, const struct tr_vma *v,
+			     int fd)
+{
+	off_t size = lseek(fd, 0, SEEK_END), at = (off_t)v->offset;
+	off_t end = at + (off_t)(v->end - v->start);
+	uint64_t done = v->start;
+
+	if (end > size)
+		end = size;
+	while (at < end) {
+		off_t data = lseek(fd, at, SEEK_DATA);
+		uint64_t addr;
+		ssize_t got;
+
+		at = data < 0 ? end : data & ~(off_t)(TR_PAGE - 1);
+		if (at >= end)
+			break;
+		addr = v->start + (uint64_t)(at - (off_t)v->offset);
+		clear_pages(d, done, addr, false);
+		memset(d->shared->block, 0, SHARED_BLOCK);
+		got = tr_pread_full(fd, d->shared->block,
+				    end - at < (off_t)SHARED_BLOCK
+				    ? (size_t)(end - at) : SHARED_BLOCK, at);
+		if (got <= 0)
+			break;
+		got = (got + TR_PAGE - 1) / TR_PAGE;
+		take_block(d, addr, (size_t)got);
+		at += got * TR_PAGE;
+		done = addr + (uint64_t)got * TR_PAGE;
+	}
+	clear_pages(d, done, v->end, false);
+}
+
+static void take_shared(struct tr_digest *d, const struct tr_vma *v)
+{
+	TR_AUTOCLOSE int fd = tr_vma_open(d->task->tid, v);
+
+	if (fd >= 0)
+		take_shared_file(d, v, fd);
+	else if (!is_device(v))
+		want_pages(d, v, v->start, v->end, NULL);
+}
+
+/* In code, tracking would cost a fault for every page that is read
+ * (uffd_disable_fault_around in include/linux/userfaultfd_k.h), and hardly any
+ * pages of it are the process's own. */
+static bool is_worth_tracking(const struct tr_vma *v)
+{
+	return is_anonymous(v) || (v->prot & PROT_WRITE);
+}
+
+/*
+ * A mapping of which the scan of all tracked memory showed nothing: it has no
+ * pages, or is not tracked yet because it is new, was moved
+ * (mremap_userfaultfd_prep in fs/userfaultfd.c) or cannot be.  Its pages count
+ * as written.
+ */
+static int take_untracked(struct tr_digest *d, const struct tr_vma *v,
+			  struct tr_error *err)
+{
+	struct tr_own_runs runs = {0};
+	bool tracked = d->writes >= 0 && is_worth_tracking(v) &&
+		       tr_writes_register(d->writes, v->start, v->end) == 0;
+	int r = tr_pagemap_own(d->pagemap, v->start, v->end, tracked, &runs,
+			       err);
+
+	if (r == 0)
+		take_private(d, v, runs.r, runs.n, true);
+	tr_own_runs_release(&runs);
+	return r;
+}
+
+static bool continues(const struct tr_vma *a, const struct tr_vma *b)
+{
+	return a->end == b->start && a->prot == b->prot &&
+	       a->flags == b->flags && a->ino == b->ino &&
+	       a->major == b->major && a->minor == b->minor &&
+	       strcmp(a->name, b->name) == 0 &&
+	       (!a->ino || a->offset + (a->end - a->start) == b->offset);
+}
+
+static void list_mappings(struct tr_digest *d)
+{
+	const struct tr_vma *last = NULL;
+
+	forget_mappings(d);
+	for (size_t i = 0; i < d->vmas.n; i++) {
+		const struct tr_vma *v = &d->vmas.v[i];
+
+		if (!is_covered(v))
+			continue;
+		if (last && continues(last, v)) {
+			d->map[d->nmaps - 1].end = v->end;
+		} else {
+			TR_GROW(d->map, d->nmaps, d->map_cap);
+			d->map[d->nmaps++] = (struct tr_digest_mapping){
+				v->start, v->end, tr_strdup(v->name)};
+		}
+		last = v;
+	}
+}
+
+/* All mappings in ascending order; what lies between them is gone. */
+static int take_mappings(struct tr_digest *d, const struct tr_own_runs *tracked,
+			 struct tr_error *err)
+{
+	uint64_t at = 0;
+	size_t first = 0;
+
+	for (size_t i = 0; i < d->vmas.n; i++) {
+		const struct tr_vma *v = &d->vmas.v[i];
+		size_t last;
+
+		if (!is_covered(v))
+			continue;
+		clear_pages(d, at, v->start, true);
+		at = v->end;
+		while (first < tracked->n && tracked->r[first].end <= v->start)
+			first++;
+		for (last = first; last < tracked->n &&
+		     tracked->r[last].start < v->end;)
+			last++;
+		if (v->flags & MAP_SHARED)
+			take_shared(d, v);
+		else if (last > first)
+			take_private(d, v, tracked->r + first, last - first,
+				     false);
+		else if (take_untracked(d, v, err) < 0)
+			return -1;
+	}
+	clear_pages(d, at, UINT64_MAX, true);
 	return 0;
 }
 
-int tr_digest_pages(pid_t tid, tr_digest_page_fn *page, void *ctx,
-		    uint64_t *digest, struct tr_error *err)
+/* Read what must be read. */
+static void take_pieces(struct tr_digest *d)
 {
-	TR_AUTOCLOSE int pagemap = tr_pagemap_open(tid, err);
-	TR_AUTOFREE struct walk *w = tr_alloc(sizeof *w);
-	TR_AUTOVMAS struct tr_vmas vmas = {0};
-	int failed = 0;
+	TR_AUTOFREE uint64_t *hash = tr_alloc((d->pieces.pages + 1) *
+					      sizeof *hash);
+	size_t k = 0;
 
-	if (pagemap < 0 || tr_vmas_read(tid, &vmas, err) < 0)
-		return -1;
-	w->tid = tid;
-	w->page = page;
-	w->ctx = ctx;
-	w->zero_hash = XXH3_64bits(w->buf, TR_PAGE);
-	w->state = XXH3_createState();
-	XXH3_64bits_reset(w->state);
-	for (size_t i = 0; i < vmas.n && !failed; i++) {
-		w->v = &vmas.v[i];
-		if (is_covered(w->v))
-			failed = tr_pagemap_walk(pagemap, w->v->start,
-						 w->v->end, add_run, w, err);
+	tr_hash_pages(d->task, &d->shared->cpus, &d->pieces, hash);
+	d->work.pages_read += d->pieces.pages;
+	for (size_t i = 0; i < d->pieces.n; i++) {
+		const struct tr_page_piece *p = &d->pieces.p[i];
+
+		for (size_t j = 0; j < p->pages; j++, k++)
+			if (set_page(d, p->addr + j * TR_PAGE, hash[k]) &&
+			    !(p->expect && p->expect[j] == hash[k]))
+				note_change(d, p->addr + j * TR_PAGE, hash[k]);
 	}
-	*digest = XXH3_64bits_digest(w->state);
-	XXH3_freeState(w->state);
-	return failed;
 }
 
-int tr_digest_memory(pid_t tid, uint64_t *digest, struct tr_error *err)
+static void forget_pieces(struct tr_digest *d)
 {
-	return tr_digest_pages(tid, NULL, NULL, digest, err);
+	for (size_t i = 0; i < d->pieces.n; i++)
+		free(d->pieces.p[i].expect);
+	d->pieces.n = d->pieces.pages = 0;
+}
+
+static int by_address(const void *a, const void *b)
+{
+	const struct tr_page_hash *x = a, *y = b;
+
+	return x->addr < y->addr ? -1 : x->addr > y->addr;
+}
+
+/* Track from here on, if that is possible; if not, it is not tried again. */
+static int start_tracking(struct tr_digest *d, struct tr_error *err)
+{
+	if (d->writes >= 0 || d->refused || !d->task->may_call)
+		return 0;
+	d->writes = tr_writes_open(d->task->tid, err);
+	d->refused = d->writes < 0;
+	return d->refused && err->code != TR_EUNSUPPORTED ? -1 : 0;
+}
+
+/* Scan what is tracked and protect it anew. */
+static int scan_tracked(struct tr_digest *d, struct tr_own_runs *runs,
+			struct tr_error *err)
+{
+	if (d->writes < 0 ||
+	    tr_pagemap_own(d->pagemap, 0, ADDRESS_END, true, runs, err) == 0)
+		return 0;
+	if (err->code != TR_EUNSUPPORTED)
+		return -1;
+	close(d->writes);
+	d->writes = -1;
+	d->refused = true;
+	return 0;
+}
+
+static int update(struct tr_digest *d, struct tr_error *err)
+{
+	TR_AUTOCLOSE int pagemap = tr_pagemap_open(d->task->tid, err);
+	struct tr_own_runs tracked = {0};
+	int r;
+
+	d->pagemap = pagemap;
+	if (pagemap < 0 || tr_vmas_read(d->task->tid, &d->vmas, err) < 0)
+		return -1;
+	r = scan_tracked(d, &tracked, err);
+	if (r == 0)
+		r = take_mappings(d, &tracked, err);
+	if (r == 0) {
+		take_pieces(d);
+		list_mappings(d);
+	}
+	forget_pieces(d);
+	tr_own_runs_release(&tracked);
+	return r;
+}
+
+int tr_digest_update(struct tr_digest *d, const struct tr_digest_task *t,
+		     bool track, struct tr_error *err)
+{
+	int r;
+
+	d->task = t;
+	d->nchanged = 0;
+	d->work = (struct tr_digest_work){0};
+	r = track ? start_tracking(d, err) : 0;
+	if (r == 0)
+		r = update(d, err);
+	tr_vmas_release(&d->vmas);
+	d->vmas = (struct tr_vmas){0};
+	d->task = NULL;
+	d->work.tracked = d->writes >= 0;
+	drop_empty_nodes(d);
+	qsort(d->changed, d->nchanged, sizeof *d->changed, by_address);
+	return r;
+}
+
+uint64_t tr_digest_root(const struct tr_digest *d)
+{
+	return d->root;
+}
+
+uint64_t tr_digest_page(const struct tr_digest *d, uint64_t addr)
+{
+	const struct node *n = find_node(d, addr);
+
+	return n ? n->hash[index_in(n, addr)] : 0;
+}
+
+uint64_t tr_digest_range(const struct tr_digest *d, uint64_t start,
+			 uint64_t end)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = node_at(d, start);
+	     i < d->nnodes && d->node[i]->base < end; i++) {
+		const struct node *n = d->node[i];
+		uint64_t a = n->base < start ? start : n->base;
+
+		if (a == n->base && a + NODE_BYTES <= end) {
+			sum += n->sum;
+			continue;
+		}
+		for (; a < n->base + NODE_BYTES && a < end; a += TR_PAGE)
+			sum += tr_page_term(a, n->hash[index_in(n, a)]);
+	}
+	return sum;
+}
+
+const struct tr_page_hash *tr_digest_changed(const struct tr_digest *d,
+					     size_t *n)
+{
+	*n = d->nchanged;
+	return d->changed;
+}
+
+const struct tr_digest_mapping *tr_digest_mappings(const struct tr_digest *d,
+						   size_t *n)
+{
+	*n = d->nmaps;
+	return d->map;
+}
+
+struct tr_digest_work tr_digest_last_work(const struct tr_digest *d)
+{
+	return d->work;
 }
 
 uint64_t tr_digest_regs(const struct tr_regs *regs)

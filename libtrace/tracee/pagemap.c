@@ -1,11 +1,36 @@
 /* Which pages of a mapping are there. */
 #include "libtrace/tracee/pagemap.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 
+#include "libtrace/base/alloc.h"
+#include "libtrace/base/fault.h"
 #include "libtrace/base/io.h"
+
+/* PAGEMAP_SCAN of Linux 6.7 (include/uapi/linux/fs.h), which the headers of
+ * older distributions lack. */
+struct page_region {
+	uint64_t start, end, categories;
+};
+
+struct pm_scan_arg {
+	uint64_t size, flags, start, end, walk_end, vec, vec_len, max_pages,
+		category_inverted, category_mask, category_anyof_mask,
+		return_mask;
+};
+
+#define SCAN _IOWR('f', 16, struct pm_scan_arg)
+#define SCAN_WP_MATCHING 1u
+#define IS_WRITTEN ((uint64_t)1 << 1)
+#define IS_FILE ((uint64_t)1 << 2)
+#define IS_PRESENT ((uint64_t)1 << 3)
+#define IS_SWAPPED ((uint64_t)1 << 4)
+#define IS_PFNZERO ((uint64_t)1 << 5)
+#define SCAN_REGIONS 512u
 
 int tr_pagemap_open(pid_t tid, struct tr_error *err)
 {
@@ -35,5 +60,90 @@ int tr_pagemap_walk(int fd, uint64_t start, uint64_t end, tr_pagemap_fn *run,
 			return -1;
 		a += n * TR_PAGE;
 	}
+	return 0;
+}
+
+void tr_own_runs_release(struct tr_own_runs *runs)
+{
+	free(runs->r);
+	*runs = (struct tr_own_runs){0};
+}
+
+static void add_own(struct tr_own_runs *runs, const struct tr_own_run *add)
+{
+	struct tr_own_run *last = runs->n ? &runs->r[runs->n - 1] : NULL;
+
+	if (last && last->end == add->start && last->written == add->written &&
+	    last->zero == add->zero && last->swapped == add->swapped) {
+		last->end = add->end;
+		return;
+	}
+	TR_GROW(runs->r, runs->n, runs->cap);
+	runs->r[runs->n++] = *add;
+}
+
+/* One PAGEMAP_SCAN from *at on; moves *at behind what it has seen. */
+static int scan(int fd, uint64_t *at, uint64_t end, bool protect,
+		struct tr_own_runs *runs)
+{
+	struct page_region found[SCAN_REGIONS];
+	struct pm_scan_arg arg = {
+		.size = sizeof arg, .start = *at, .end = end,
+		.flags = protect ? SCAN_WP_MATCHING : 0,
+		.vec = (uintptr_t)found, .vec_len = SCAN_REGIONS,
+		/* Not the page cache's, and there or swapped out. */
+		.category_inverted = IS_FILE, .category_mask = IS_FILE,
+		.category_anyof_mask = IS_PRESENT | IS_SWAPPED,
+		.return_mask = IS_WRITTEN | IS_PFNZERO | IS_SWAPPED,
+	};
+	int n = tr_fault("pagemap-scan") ? -1 : ioctl(fd, SCAN, &arg);
+
+	if (n < 0)
+		return -1;
+	for (int i = 0; i < n; i++)
+		add_own(runs, &(struct tr_own_run){
+			found[i].start, found[i].end,
+			found[i].categories & IS_WRITTEN,
+			found[i].categories & IS_PFNZERO,
+			found[i].categories & IS_SWAPPED});
+	*at = arg.walk_end;
+	return 0;
+}
+
+static int own_entries(void *ctx, uint64_t addr, const uint64_t *entries,
+		       size_t n, struct tr_error *err)
+{
+	(void)err;
+	for (size_t i = 0; i < n; i++, addr += TR_PAGE)
+		if ((entries[i] & TR_PM_EXISTS) && !(entries[i] & TR_PM_FILE))
+			add_own(ctx, &(struct tr_own_run){
+				addr, addr + TR_PAGE, true, false, false});
+	return 0;
+}
+
+int tr_pagemap_own(int fd, uint64_t start, uint64_t end, bool protect,
+		   struct tr_own_runs *runs, struct tr_error *err)
+{
+	size_t before = runs->n;
+	uint64_t at = start;
+
+	while (at < end) {
+		if (scan(fd, &at, end, protect, runs) == 0)
+			continue;
+		if (errno == EINTR)
+			continue;
+		if (errno != ENOTTY && errno != EINVAL)
+			return tr_fail_errno(err, "PAGEMAP_SCAN at 0x%" PRIx64,
+					     at);
+		if (protect)
+			return tr_fail(err, TR_EUNSUPPORTED,
+				       "this kernel has no PAGEMAP_SCAN");
+		runs->n = before;
+		return tr_pagemap_walk(fd, start, end, own_entries, runs, err);
+	}
+	if (protect)
+		return 0;
+	for (size_t i = before; i < runs->n; i++)
+		runs->r[i].written = true;
 	return 0;
 }

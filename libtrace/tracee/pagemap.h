@@ -2,6 +2,7 @@
 #ifndef TR_TRACEE_PAGEMAP_H
 #define TR_TRACEE_PAGEMAP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -26,5 +27,32 @@ typedef int tr_pagemap_fn(void *ctx, uint64_t addr, const uint64_t *entries,
 			  size_t n, struct tr_error *err);
 int tr_pagemap_walk(int fd, uint64_t start, uint64_t end, tr_pagemap_fn *run,
 		    void *ctx, struct tr_error *err) TR_MUST_CHECK;
+
+/* Pages that are the process's own: anonymous memory that is there, and
+ * private pages of files that were written. */
+struct tr_own_run {
+	uint64_t start, end;
+	bool written; /* since they were last write-protected */
+	bool zero;    /* the kernel's shared page of zeros */
+	bool swapped; /* out, or a mark that the kernel leaves in a page's
+			 place, and which of them does not show */
+};
+
+struct tr_own_runs {
+	struct tr_own_run *r; /* owned; ascending, without overlaps */
+	size_t n, cap;
+};
+void tr_own_runs_release(struct tr_own_runs *runs);
+
+/*
+ * Append the own pages of [start, end).  With `protect` they are also
+ * write-protected, at the same time, where writes are tracked (writes.h);
+ * pages of other mappings are then left out.  Fails with TR_EUNSUPPORTED when
+ * `protect` is asked for and the kernel lacks PAGEMAP_SCAN (Linux 6.7);
+ * without it, /proc/PID/pagemap does, and every page counts as written.
+ */
+int tr_pagemap_own(int fd, uint64_t start, uint64_t end, bool protect,
+		   struct tr_own_runs *runs, struct tr_error *err)
+	TR_MUST_CHECK;
 
 #endif

@@ -44,10 +44,10 @@ SCALARS = {
     26: "size", 27: "mtime", 28: "parts", 29: "code", 30: "events",
     31: "tasks", 32: "streams", 33: "cpu", 34: "domain",
     35: "memory", 36: "registers", 37: "offset", 38: "place",
-    39: "debug_register", 40: "value",
+    39: "debug_register", 40: "value", 41: "root",
 }
 SIGNED = {2, 27}
-IN_HEX = {12, 16, 17, 18, 23, 35, 36, 40}
+IN_HEX = {12, 16, 17, 18, 23, 35, 36, 40, 41}
 BELOW_2_32 = {9, 10, 11, 21}
 
 STRUCTS = {

@@ -1,0 +1,46 @@
+/* Digests of the recorded tasks' state. */
+#include "libtrace/record/recorder.h"
+#include "libtrace/tracee/digest.h"
+#include "libtrace/tracee/pagemap.h"
+#include "libtrace/tracee/tracee.h"
+
+/* Is another task of the domain in a call that may write its memory any time?
+ * A digest taken then would not be that of any point of the event order. */
+static bool kernel_may_write(const struct recorder *r, const struct task *t)
+{
+	for (const struct task *o = r->tasks; o; o = o->next)
+		if (o != t && o->as->domain == t->as->domain && o->in_call &&
+		    (!o->fl.sys || tr_sys_writes(o->fl.sys)))
+			return true;
+	return false;
+}
+
+static void show_program(void *as, uint64_t addr, uint8_t *page)
+{
+	tr_patches_show(&((struct aspace *)as)->patches, addr, page, TR_PAGE);
+}
+
+void rec_state(struct recorder *r, struct task *t, bool may_call)
+{
+	struct tr_digest_task at = {
+		.tid = t->tid, .may_call = may_call && !t->filtered,
+		.unpatch = show_program, .ctx = t->as,
+	};
+	bool track = r->options->digest == TR_DIGEST_EVERY;
+	struct tr_event ev = rec_event(TR_EV_STATE, t);
+	struct tr_error err;
+	struct tr_regs regs;
+
+	if (kernel_may_write(r, t))
+		return; /* it stays due */
+	t->calls = 0;
+	t->state_due = false;
+	if (!t->as->digest)
+		t->as->digest = tr_digest_new(r->digester);
+	if (tr_tracee_get_regs(t->tid, &regs) < 0 ||
+	    tr_digest_update(t->as->digest, &at, track, &err) < 0)
+		return; /* SIGKILL took it */
+	tr_event_set(&ev, TR_F_ROOT, tr_digest_root(t->as->digest));
+	tr_event_set(&ev, TR_F_REGISTERS, tr_digest_regs(&regs));
+	rec_emit(r, &ev);
+}

@@ -1,0 +1,185 @@
+/* Hashes of the pages of mapped files. */
+#include "libtrace/tracee/file_pages.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "libtrace/base/alloc.h"
+#include "libtrace/base/io.h"
+#include "libtrace/tracee/page_hash.h"
+
+/* Files kept open at a time. */
+#define KEPT 192u
+#define BLOCK (64u * TR_PAGE)
+
+struct file {
+	unsigned major, minor;
+	uint64_t ino;
+	char *name; /* subvolumes of one device have the same numbers */
+	int fd; /* holds the inode, so that its number names this file */
+	struct stat st;
+	uint64_t *hash;
+	size_t n;
+};
+
+struct tr_file_pages {
+	struct file kept[KEPT];
+	size_t n, next; /* next: the one to give up when all are in use */
+	uint8_t block[BLOCK];
+};
+
+struct tr_file_pages *tr_file_pages_new(void)
+{
+	return tr_alloc(sizeof(struct tr_file_pages));
+}
+
+static void release(struct file *f)
+{
+	close(f->fd);
+	free(f->name);
+	free(f->hash);
+}
+
+void tr_file_pages_free(struct tr_file_pages *f)
+{
+	if (!f)
+		return;
+	for (size_t i = 0; i < f->n; i++)
+		release(&f->kept[i]);
+	free(f);
+}
+
+/* Opening a device or a pipe could have effects: look before. */
+static int open_regular(const char *path, struct stat *st)
+{
+	TR_AUTOCLOSE int fd = open(path, O_PATH | O_CLOEXEC);
+	char own[64];
+
+	if (fd < 0 || fstat(fd, st) < 0 || !S_ISREG(st->st_mode))
+		return -1;
+	snprintf(own, sizeof own, "/proc/self/fd/%d", fd);
+	return open(own, O_RDONLY | O_CLOEXEC);
+}
+
+/* Some file systems (btrfs, overlayfs) show other device numbers in maps than
+ * in stat, both of them anonymous ones. */
+static bool is_same(const struct stat *st, const struct tr_vma *v)
+{
+	return st->st_ino == v->ino &&
+	       ((major(st->st_dev) == v->major && minor(st->st_dev) == v->minor) ||
+		(major(st->st_dev) == 0 && v->major == 0));
+}
+
+/* /proc/PID/map_files is exact but needs CAP_CHECKPOINT_RESTORE; otherwise the
+ * path must still name the same inode. */
+int tr_vma_open(pid_t tid, const struct tr_vma *v)
+{
+	struct stat st;
+	char path[4200];
+	int fd;
+
+	if (!v->ino)
+		return -1;
+	snprintf(path, sizeof path, "/proc/%d/map_files/%" PRIx64 "-%" PRIx64,
+		 (int)tid, v->start, v->end);
+	fd = open_regular(path, &st);
+	if (fd >= 0 || v->name[0] != '/')
+		return fd;
+	snprintf(path, sizeof path, "/proc/%d/root%s", (int)tid, v->name);
+	fd = open_regular(path, &st);
+	if (fd >= 0 && !is_same(&st, v)) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+static bool is_file_of(const struct file *f, const struct tr_vma *v)
+{
+	return f->ino == v->ino && f->major == v->major &&
+	       f->minor == v->minor && strcmp(f->name, v->name) == 0;
+}
+
+static bool is_unchanged(const struct file *f, const struct stat *now)
+{
+	return f->hash && f->st.st_size == now->st_size &&
+	       f->st.st_mtim.tv_sec == now->st_mtim.tv_sec &&
+	       f->st.st_mtim.tv_nsec == now->st_mtim.tv_nsec &&
+	       f->st.st_ctim.tv_sec == now->st_ctim.tv_sec &&
+	       f->st.st_ctim.tv_nsec == now->st_ctim.tv_nsec;
+}
+
+/* A file that shrinks meanwhile has zeros there, as a mapping of it. */
+static int hash_file(struct tr_file_pages *fp, struct file *f,
+		     const struct stat *st)
+{
+	size_t pages = ((size_t)st->st_size + TR_PAGE - 1) / TR_PAGE;
+
+	f->st = *st;
+	f->n = pages;
+	f->hash = tr_realloc(f->hash, (pages + 1) * sizeof *f->hash);
+	for (size_t i = 0; i < pages; i += BLOCK / TR_PAGE) {
+		ssize_t got = tr_pread_full(f->fd, fp->block, BLOCK,
+					    (off_t)(i * TR_PAGE));
+
+		if (got < 0)
+			return -1;
+		memset(fp->block + got, 0, BLOCK - (size_t)got);
+		for (size_t k = 0; k < BLOCK / TR_PAGE && i + k < pages; k++)
+			f->hash[i + k] = tr_page_hash(fp->block + k * TR_PAGE);
+	}
+	return 0;
+}
+
+/* Room for one more. */
+static struct file *new_entry(struct tr_file_pages *fp)
+{
+	struct file *f;
+
+	if (fp->n < KEPT)
+		return &fp->kept[fp->n++];
+	f = &fp->kept[fp->next++ % KEPT];
+	release(f);
+	return f;
+}
+
+static struct file *find(struct tr_file_pages *fp, pid_t tid,
+			 const struct tr_vma *v)
+{
+	struct file *f;
+	int fd;
+
+	for (size_t i = 0; i < fp->n; i++)
+		if (is_file_of(&fp->kept[i], v))
+			return &fp->kept[i];
+	fd = tr_vma_open(tid, v);
+	if (fd < 0)
+		return NULL;
+	f = new_entry(fp);
+	*f = (struct file){v->major, v->minor, v->ino, tr_strdup(v->name), fd,
+			   {0}, NULL, 0};
+	return f;
+}
+
+const uint64_t *tr_file_pages_get(struct tr_file_pages *fp, pid_t tid,
+				  const struct tr_vma *v, size_t *n)
+{
+	struct file *f = find(fp, tid, v);
+	struct stat st;
+
+	if (!f || fstat(f->fd, &st) < 0)
+		return NULL;
+	if (!is_unchanged(f, &st) && hash_file(fp, f, &st) < 0) {
+		free(f->hash);
+		f->hash = NULL;
+		return NULL;
+	}
+	*n = f->n;
+	return f->hash;
+}
