@@ -307,17 +307,13 @@ static uint64_t *expected(const struct backing *b, uint64_t start, uint64_t end)
 	return hash;
 }
 
-/*
- * One run of pages of the process's own.  What is swapped out may also be a
- * mark that the kernel left in the place of a page that was dropped from a
- * private file mapping (zap_pte_range in mm/memory.c), which looks unwritten.
- */
+/* One run of pages of the process's own. */
 static void take_run(struct tr_digest *d, const struct backing *b,
 		     const struct tr_own_run *run, bool all)
 {
 	if (run->zero)
 		clear_pages(d, run->start, run->end, false);
-	else if (all || run->written || (run->swapped && !b->anonymous))
+	else if (all || run->written)
 		want_pages(d, b->v, run->start, run->end,
 			   expected(b, run->start, run->end));
 }
@@ -409,18 +405,23 @@ static void take_shared(struct tr_digest *d, const struct tr_vma *v)
 {
 	TR_AUTOCLOSE int fd = tr_vma_open(d->task->tid, v);
 
-	if (fd >= 0)
+	if (fd >= 0 && !tr_pagemap_has_guards(d->pagemap, v->start, v->end))
 		take_shared_file(d, v, fd);
 	else if (!is_device(v))
 		want_pages(d, v, v->start, v->end, NULL);
 }
 
-/* In code, tracking would cost a fault for every page that is read
- * (uffd_disable_fault_around in include/linux/userfaultfd_k.h), and hardly any
- * pages of it are the process's own. */
+/*
+ * Private mappings of files are not tracked: few of their pages are the
+ * process's own, while every page that is only read would cost a fault
+ * (uffd_disable_fault_around in include/linux/userfaultfd_k.h), pages that are
+ * dropped leave a mark behind that looks unwritten (zap_pte_range in
+ * mm/memory.c), and MADV_GUARD_INSTALL on such marks never returns
+ * (madvise_guard_install in mm/madvise.c restarts for ever).
+ */
 static bool is_worth_tracking(const struct tr_vma *v)
 {
-	return is_anonymous(v) || (v->prot & PROT_WRITE);
+	return !v->ino;
 }
 
 /*

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "libtrace/base/alloc.h"
@@ -24,6 +25,7 @@ struct file {
 	char *name; /* subvolumes of one device have the same numbers */
 	int fd; /* holds the inode, so that its number names this file */
 	struct stat st;
+	bool fresh; /* it may change again within the clock's tick */
 	uint64_t *hash;
 	size_t n;
 };
@@ -108,11 +110,22 @@ static bool is_file_of(const struct file *f, const struct tr_vma *v)
 
 static bool is_unchanged(const struct file *f, const struct stat *now)
 {
-	return f->hash && f->st.st_size == now->st_size &&
+	return f->hash && !f->fresh && f->st.st_size == now->st_size &&
 	       f->st.st_mtim.tv_sec == now->st_mtim.tv_sec &&
 	       f->st.st_mtim.tv_nsec == now->st_mtim.tv_nsec &&
 	       f->st.st_ctim.tv_sec == now->st_ctim.tv_sec &&
 	       f->st.st_ctim.tv_nsec == now->st_ctim.tv_nsec;
+}
+
+/* Times have the resolution of the kernel's tick, at most 10 ms: of what was
+ * just written they do not tell the next write. */
+static bool is_fresh(const struct stat *st)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (now.tv_sec - st->st_ctim.tv_sec) * INT64_C(1000) +
+	       (now.tv_nsec - st->st_ctim.tv_nsec) / 1000000 < 100;
 }
 
 /* A file that shrinks meanwhile has zeros there, as a mapping of it. */
@@ -122,6 +135,7 @@ static int hash_file(struct tr_file_pages *fp, struct file *f,
 	size_t pages = ((size_t)st->st_size + TR_PAGE - 1) / TR_PAGE;
 
 	f->st = *st;
+	f->fresh = is_fresh(st);
 	f->n = pages;
 	f->hash = tr_realloc(f->hash, (pages + 1) * sizeof *f->hash);
 	for (size_t i = 0; i < pages; i += BLOCK / TR_PAGE) {
@@ -162,8 +176,8 @@ static struct file *find(struct tr_file_pages *fp, pid_t tid,
 	if (fd < 0)
 		return NULL;
 	f = new_entry(fp);
-	*f = (struct file){v->major, v->minor, v->ino, tr_strdup(v->name), fd,
-			   {0}, NULL, 0};
+	*f = (struct file){.major = v->major, .minor = v->minor, .ino = v->ino,
+			   .name = tr_strdup(v->name), .fd = fd};
 	return f;
 }
 

@@ -30,6 +30,7 @@ struct pm_scan_arg {
 #define IS_PRESENT ((uint64_t)1 << 3)
 #define IS_SWAPPED ((uint64_t)1 << 4)
 #define IS_PFNZERO ((uint64_t)1 << 5)
+#define IS_GUARD ((uint64_t)1 << 8) /* Linux 6.15 */
 #define SCAN_REGIONS 512u
 
 int tr_pagemap_open(pid_t tid, struct tr_error *err)
@@ -74,7 +75,7 @@ static void add_own(struct tr_own_runs *runs, const struct tr_own_run *add)
 	struct tr_own_run *last = runs->n ? &runs->r[runs->n - 1] : NULL;
 
 	if (last && last->end == add->start && last->written == add->written &&
-	    last->zero == add->zero && last->swapped == add->swapped) {
+	    last->zero == add->zero) {
 		last->end = add->end;
 		return;
 	}
@@ -94,7 +95,7 @@ static int scan(int fd, uint64_t *at, uint64_t end, bool protect,
 		/* Not the page cache's, and there or swapped out. */
 		.category_inverted = IS_FILE, .category_mask = IS_FILE,
 		.category_anyof_mask = IS_PRESENT | IS_SWAPPED,
-		.return_mask = IS_WRITTEN | IS_PFNZERO | IS_SWAPPED,
+		.return_mask = IS_WRITTEN | IS_PFNZERO,
 	};
 	int n = tr_fault("pagemap-scan") ? -1 : ioctl(fd, SCAN, &arg);
 
@@ -104,8 +105,7 @@ static int scan(int fd, uint64_t *at, uint64_t end, bool protect,
 		add_own(runs, &(struct tr_own_run){
 			found[i].start, found[i].end,
 			found[i].categories & IS_WRITTEN,
-			found[i].categories & IS_PFNZERO,
-			found[i].categories & IS_SWAPPED});
+			found[i].categories & IS_PFNZERO});
 	*at = arg.walk_end;
 	return 0;
 }
@@ -117,7 +117,7 @@ static int own_entries(void *ctx, uint64_t addr, const uint64_t *entries,
 	for (size_t i = 0; i < n; i++, addr += TR_PAGE)
 		if ((entries[i] & TR_PM_EXISTS) && !(entries[i] & TR_PM_FILE))
 			add_own(ctx, &(struct tr_own_run){
-				addr, addr + TR_PAGE, true, false, false});
+				addr, addr + TR_PAGE, true, false});
 	return 0;
 }
 
@@ -132,7 +132,7 @@ int tr_pagemap_own(int fd, uint64_t start, uint64_t end, bool protect,
 			continue;
 		if (errno == EINTR)
 			continue;
-		if (errno != ENOTTY && errno != EINVAL)
+		if (errno != ENOTTY && errno != EINVAL && errno != EOPNOTSUPP)
 			return tr_fail_errno(err, "PAGEMAP_SCAN at 0x%" PRIx64,
 					     at);
 		if (protect)
@@ -146,4 +146,16 @@ int tr_pagemap_own(int fd, uint64_t start, uint64_t end, bool protect,
 	for (size_t i = before; i < runs->n; i++)
 		runs->r[i].written = true;
 	return 0;
+}
+
+bool tr_pagemap_has_guards(int fd, uint64_t start, uint64_t end)
+{
+	struct page_region found;
+	struct pm_scan_arg arg = {
+		.size = sizeof arg, .start = start, .end = end,
+		.vec = (uintptr_t)&found, .vec_len = 1, .max_pages = 1,
+		.category_mask = IS_GUARD, .return_mask = IS_GUARD,
+	};
+
+	return ioctl(fd, SCAN, &arg) > 0;
 }

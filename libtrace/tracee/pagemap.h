@@ -34,8 +34,6 @@ struct tr_own_run {
 	uint64_t start, end;
 	bool written; /* since they were last write-protected */
 	bool zero;    /* the kernel's shared page of zeros */
-	bool swapped; /* out, or a mark that the kernel leaves in a page's
-			 place, and which of them does not show */
 };
 
 struct tr_own_runs {
@@ -54,5 +52,9 @@ void tr_own_runs_release(struct tr_own_runs *runs);
 int tr_pagemap_own(int fd, uint64_t start, uint64_t end, bool protect,
 		   struct tr_own_runs *runs, struct tr_error *err)
 	TR_MUST_CHECK;
+
+/* Has a mapping of a file guard pages (MADV_GUARD_INSTALL; for files from
+ * Linux 6.15 on, which also tells)? */
+bool tr_pagemap_has_guards(int fd, uint64_t start, uint64_t end);
 
 #endif
