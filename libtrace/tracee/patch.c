@@ -13,8 +13,6 @@
 #include "libtrace/base/alloc.h"
 #include "libtrace/tracee/memory.h"
 
-static const uint8_t int3 = 0xcc;
-
 void tr_site_cache_release(struct tr_site_cache *c)
 {
 	for (size_t i = 0; i < c->n; i++)
