@@ -189,14 +189,14 @@ static void iovec_buffer(struct tr_fx *fx, unsigned arg,
 		tr_fx_out(fx, arg, addr, len);
 }
 
-void tr_fx_iovec(struct tr_fx *fx, unsigned arg, uint64_t addr, uint64_t count,
-		 enum tr_dir dir, uint64_t limit)
+/* The buffers alone. */
+static void iovec_buffers(struct tr_fx *fx, unsigned arg, uint64_t addr,
+			  uint64_t count, enum tr_dir dir, uint64_t limit)
 {
 	struct iovec iov[IOV_BATCH];
 
 	if (count > IOV_MAX || (fx->exit && !(dir & TR_DIR_OUT)))
 		return; /* more than IOV_MAX is EINVAL */
-	tr_fx_in(fx, arg, addr, count * sizeof *iov);
 	while (count > 0) {
 		uint64_t n = count < IOV_BATCH ? count : IOV_BATCH;
 
@@ -207,6 +207,29 @@ void tr_fx_iovec(struct tr_fx *fx, unsigned arg, uint64_t addr, uint64_t count,
 		addr += n * sizeof *iov;
 		count -= n;
 	}
+}
+
+void tr_fx_iovec(struct tr_fx *fx, unsigned arg, uint64_t addr, uint64_t count,
+		 enum tr_dir dir, uint64_t limit)
+{
+	if (count <= IOV_MAX)
+		tr_fx_in(fx, arg, addr, count * sizeof(struct iovec));
+	iovec_buffers(fx, arg, addr, count, dir, limit);
+}
+
+void tr_fx_iovec_data(struct tr_fx *fx, unsigned arg, uint64_t addr,
+		      uint64_t count)
+{
+	iovec_buffers(fx, arg, addr, count, TR_DIR_IN, 0);
+}
+
+void tr_fx_msg_data(struct tr_fx *fx, unsigned arg, uint64_t addr)
+{
+	uint64_t iov, count;
+
+	if (tr_fx_u64(fx, addr + MSG_IOV, &iov) &&
+	    tr_fx_u64(fx, addr + MSG_IOVLEN, &count))
+		tr_fx_iovec_data(fx, arg, iov, count);
 }
 
 /*

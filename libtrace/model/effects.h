@@ -41,6 +41,12 @@ void tr_fx_iovec(struct tr_fx *fx, unsigned arg, uint64_t addr, uint64_t count,
 void tr_fx_msg(struct tr_fx *fx, unsigned arg, uint64_t addr, enum tr_dir dir,
 	       uint64_t limit, uint32_t namelen);
 
+/* The buffers alone that such an array, or a message, names for the kernel to
+ * read. */
+void tr_fx_iovec_data(struct tr_fx *fx, unsigned arg, uint64_t addr,
+		      uint64_t count);
+void tr_fx_msg_data(struct tr_fx *fx, unsigned arg, uint64_t addr);
+
 /* Numbers in the caller's memory; false when unreadable or addr is 0. */
 bool tr_fx_u32(const struct tr_fx *fx, uint64_t addr, uint32_t *v);
 bool tr_fx_u64(const struct tr_fx *fx, uint64_t addr, uint64_t *v);

@@ -262,6 +262,27 @@ int tr_sys_write_fd(uint64_t nr)
 	}
 }
 
+void tr_call_written(struct tr_call *c, struct tr_ranges *data)
+{
+	struct tr_fx fx = {.call = c, .ranges = data};
+
+	switch (c->nr) {
+	case __NR_write:
+	case __NR_pwrite64:
+	case __NR_sendto:
+		tr_fx_in(&fx, 1, c->args[1], c->args[2]);
+		break;
+	case __NR_writev:
+	case __NR_pwritev:
+	case __NR_pwritev2:
+		tr_fx_iovec_data(&fx, 1, c->args[1], c->args[2]);
+		break;
+	case __NR_sendmsg:
+		tr_fx_msg_data(&fx, 1, c->args[1]);
+		break;
+	}
+}
+
 bool tr_sys_may_block(uint64_t nr)
 {
 	static const uint16_t calls[] = {

@@ -143,6 +143,11 @@ int tr_sys_kernel_copy_fd(uint64_t nr);
 /* For write-like calls, the argument index of the output descriptor
  * (write, pwrite64, writev, pwritev, pwritev2, sendto, sendmsg), or -1. */
 int tr_sys_write_fd(uint64_t nr);
+/*
+ * Append the memory whose bytes such a call moves to the descriptor, in their
+ * order: at most as much as it asked for, not what its result says.
+ */
+void tr_call_written(struct tr_call *c, struct tr_ranges *data);
 
 /* Can the call wait for something that another task does? */
 bool tr_sys_may_block(uint64_t nr);

@@ -168,15 +168,12 @@ static int take_written(struct tr_replay *r, struct rtask *t,
 	r->is_output = tr_event_has(&r->ev, TR_F_OUTPUT);
 	if (!r->is_output && !tr_event_has(&r->ev, TR_F_OFFSET))
 		return 0;
-	tr_call_enter(&call, &in);
+	tr_call_written(&call, &in);
 	for (size_t i = 0; i < in.n && left > 0; i++) {
 		const struct tr_range *rg = &in.r[i];
 		size_t n = rg->len < (uint64_t)left ? (size_t)rg->len
 						    : (size_t)left;
 
-		/* Argument 1 of all write calls is the data. */
-		if (rg->arg != 1)
-			continue;
 		if (tr_memory_read(t->tid, rg->addr,
 				   tr_buf_reserve(&r->written, n), n) < 0)
 			failed = tr_fail_errno(err, "task %u: reading output",

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 #include "libtrace/base/alloc.h"
-#include "libtrace/base/buf.h"
+#include "libtrace/state/starts.h"
 
 /* A file's bytes and what of its structure is needed. */
 struct image {
@@ -17,8 +17,7 @@ struct image {
 	size_t size;
 	const Elf64_Phdr *phdr;
 	size_t phnum;
-	uint64_t *starts; /* function starts, as addresses, ascending */
-	size_t nstarts, starts_cap;
+	struct tr_starts starts;
 };
 
 static bool parse_elf(struct image *im)
@@ -34,97 +33,6 @@ static bool parse_elf(struct image *im)
 	im->phdr = (const void *)(im->data + eh->e_phoff);
 	im->phnum = eh->e_phnum;
 	return true;
-}
-
-static const Elf64_Phdr *find_phdr(const struct image *im, uint32_t type)
-{
-	for (size_t i = 0; i < im->phnum; i++)
-		if (im->phdr[i].p_type == type)
-			return &im->phdr[i];
-	return NULL;
-}
-
-static void add_start(struct image *im, uint64_t addr)
-{
-	TR_GROW(im->starts, im->nstarts, im->starts_cap);
-	im->starts[im->nstarts++] = addr;
-}
-
-/*
- * The sorted table of .eh_frame_hdr (LSB Core, "The .eh_frame_hdr section"):
- * version 1, encodings, the count, then pairs of (function start, FDE) as
- * 32-bit offsets from the section's own address, which is the only encoding
- * (0x3b, datarel | sdata4) that linkers write.
- */
-static void read_unwind_table(struct image *im)
-{
-	const Elf64_Phdr *ph = find_phdr(im, PT_GNU_EH_FRAME);
-	const uint8_t *p;
-	uint64_t count;
-
-	if (!ph || ph->p_offset > im->size || ph->p_filesz < 12 ||
-	    ph->p_filesz > im->size - ph->p_offset)
-		return;
-	p = im->data + ph->p_offset;
-	if (p[0] != 1 || p[2] != 0x03 || p[3] != 0x3b)
-		return;
-	count = tr_get_le32(p + 8);
-	if (count > (ph->p_filesz - 12) / 8)
-		return;
-	for (uint64_t i = 0; i < count; i++) {
-		int32_t rel = (int32_t)tr_get_le32(p + 12 + 8 * i);
-
-		add_start(im, ph->p_vaddr + (uint64_t)(int64_t)rel);
-	}
-}
-
-/* Function symbols, for files without unwind table (Go, hand-written code). */
-static void read_symbols(struct image *im)
-{
-	const Elf64_Ehdr *eh = (const void *)im->data;
-	const Elf64_Shdr *sh = (const void *)(im->data + eh->e_shoff);
-
-	if (eh->e_shentsize != sizeof *sh || eh->e_shoff % 8 ||
-	    eh->e_shoff > im->size ||
-	    eh->e_shnum > (im->size - eh->e_shoff) / sizeof *sh)
-		return;
-	for (size_t i = 0; i < eh->e_shnum; i++) {
-		const Elf64_Sym *sym;
-
-		if ((sh[i].sh_type != SHT_SYMTAB &&
-		     sh[i].sh_type != SHT_DYNSYM) || sh[i].sh_offset % 8 ||
-		    sh[i].sh_offset > im->size ||
-		    sh[i].sh_size > im->size - sh[i].sh_offset)
-			continue;
-		sym = (const void *)(im->data + sh[i].sh_offset);
-		for (size_t k = 0; k < sh[i].sh_size / sizeof *sym; k++)
-			if (ELF64_ST_TYPE(sym[k].st_info) == STT_FUNC &&
-			    sym[k].st_shndx != SHN_UNDEF)
-				add_start(im, sym[k].st_value);
-	}
-}
-
-static int by_value(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
-}
-
-/* The last function start at or below addr, or UINT64_MAX. */
-static uint64_t start_below(const struct image *im, uint64_t addr)
-{
-	size_t lo = 0, hi = im->nstarts;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (im->starts[mid] <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo ? im->starts[lo - 1] : UINT64_MAX;
 }
 
 /* Two decoders: the minimal one, several times faster, for lengths alone. */
@@ -231,7 +139,7 @@ static void add_candidate(const struct image *im, const Elf64_Phdr *ph,
 			  struct tr_sites *sites)
 {
 	const uint8_t *code = im->data + ph->p_offset;
-	uint64_t start = start_below(im, ph->p_vaddr + at);
+	uint64_t start = tr_starts_below(&im->starts, ph->p_vaddr + at);
 	struct tr_site site = {0};
 	size_t insn = SIZE_MAX;
 
@@ -277,9 +185,7 @@ static void scan_image(struct image *im, struct tr_sites *sites)
 
 	if (!parse_elf(im) || !init_decoders(&d))
 		return;
-	read_unwind_table(im);
-	read_symbols(im);
-	qsort(im->starts, im->nstarts, sizeof *im->starts, by_value);
+	tr_starts_read(im->data, im->size, &im->starts);
 	for (size_t i = 0; i < im->phnum; i++) {
 		const Elf64_Phdr *ph = &im->phdr[i];
 
@@ -288,7 +194,7 @@ static void scan_image(struct image *im, struct tr_sites *sites)
 		    ph->p_filesz <= im->size - ph->p_offset)
 			scan_segment(im, ph, &d, sites);
 	}
-	free(im->starts);
+	tr_starts_release(&im->starts);
 }
 
 void tr_sites_find(int fd, struct tr_sites *sites)

@@ -2,9 +2,8 @@
  * Machine code of a mapped file: where are the instructions whose result the
  * program's state does not determine?
  *
- * The file's unwind table (.eh_frame_hdr, PT_GNU_EH_FRAME) and its function
- * symbols tell where its functions start.  A byte pattern that could be such an instruction is taken
- * only when decoding from its function's start arrives exactly at it, so that
+ * A byte pattern that could be such an instruction is taken only when decoding
+ * from the start of its function (starts.h) arrives exactly at it, so that
  * data and the inside of other instructions are never mistaken for one.
  */
 #ifndef TR_STATE_CODE_H

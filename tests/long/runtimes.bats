@@ -194,6 +194,12 @@ load ../helpers
 	file g | grep -q 'statically' || CGO_ENABLED=0 go build -o g g.go
 	repeat 20 same 6 ../g
 	grep -q '^5600 28 echo child' rep.out
+	# Functions are found by the table that the runtime itself needs.
+	go build -ldflags '-s -w' -o g g.go
+	repeat 5 same 6 ../g
+	go build -ldflags '-s -w' -buildmode=pie -o g g.go
+	repeat 5 same 6 ../g
+	varies=1 repeat 2 same 0 go version
 }
 
 @test "rust: threads, channels, a panic" {
