@@ -25,7 +25,7 @@ TR_CFLAGS := -std=gnu11 $(WARN) -pthread -MMD -MP
 SANITIZE := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined \
 	-fno-sanitize-recover=all
 
-PKGS := zlib jansson libarchive libxxhash libcrypto libelf
+PKGS := zlib jansson libarchive libxxhash libcrypto libelf libdw
 DEFLATE := $(shell pkg-config --exists libdeflate 2>/dev/null && echo libdeflate)
 ifneq ($(DEFLATE),)
 CPPFLAGS += -DHAVE_LIBDEFLATE=1
@@ -48,7 +48,7 @@ PUBLIC_HEADERS := libtrace/trace.h $(addprefix libtrace/,base/buf.h \
 	base/error.h base/json.h base/sha256.h base/table.h format/check.h \
 	format/event.h format/manifest.h format/reader.h model/canon.h \
 	model/compare.h model/describe.h model/syscalls.h record/record.h \
-	replay/replay.h store/archive.h store/have.h)
+	replay/inspect.h replay/replay.h store/archive.h store/have.h)
 COMPLETIONS := $(foreach t,$(TOOLS),$(BUILD)/completions/bash/$(t) \
 	$(BUILD)/completions/zsh/_$(t) $(BUILD)/completions/fish/$(t).fish)
 UNITS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c))

@@ -7,6 +7,7 @@
 #include "cmd/cli/event_text.h"
 #include "cmd/cli/options.h"
 #include "cmd/cli/output.h"
+#include "cmd/cli/state_diff.h"
 #include "libtrace/trace.h"
 
 enum { SAME = 0, DIFFERENT = 1, TROUBLE = 2 };
@@ -14,7 +15,7 @@ enum { SAME = 0, DIFFERENT = 1, TROUBLE = 2 };
 static enum cli_format format;
 static uint64_t context = 3, most = 100;
 static struct cli_set ignored;
-static bool quiet, digests;
+static bool quiet, digests, memory;
 
 static const struct cli_option options[] = {
 	{"digests", 0, NULL, "compare recorded states instead of events",
@@ -25,6 +26,9 @@ static const struct cli_option options[] = {
 	 CLI_IGNORE, &ignored},
 	{"max", 'n', "N", "show the first N differences (100); 0: all",
 	 CLI_NUMBER, &most},
+	{"memory", 'm', NULL,
+	 "replay both to the first difference; show how the states differ",
+	 CLI_FLAG, &memory},
 	{"unified", 'U', "N", "show N common events around (3)", CLI_NUMBER,
 	 &context},
 	{"quiet", 'q', NULL, "print nothing: the exit status tells",
@@ -35,7 +39,7 @@ static const struct cli_option options[] = {
 static const struct cli_tool tool = {
 	.name = "trace-diff",
 	.summary = "Find where two executions part",
-	.synopsis = "[-q] [-f FORMAT] [-i WHAT,...] [-n N] [-U N] [--digests] "
+	.synopsis = "[-mq] [-f FORMAT] [-i WHAT,...] [-n N] [-U N] [--digests] "
 		    "TRACE1 TRACE2",
 	.operands = CLI_OPERAND_TRACE,
 	.max_operands = 2,
@@ -105,12 +109,10 @@ static struct tr_json *first_json(const struct tr_comparison *c)
 	return j;
 }
 
-static void print_json(const struct tr_comparison *c)
+static void print_verdict(const struct tr_comparison *c)
 {
 	struct tr_json *j = tr_json_object();
 
-	for (size_t i = 0; i < c->n; i++)
-		hunk_json(&c->hunk[i], i + 1);
 	tr_json_set(j, "type", tr_json_string("verdict"));
 	tr_json_set(j, "identical", tr_json_bool(c->n == 0));
 	tr_json_set(j, "compared", tr_json_int((int64_t)c->compared));
@@ -179,6 +181,60 @@ static void print_text(const struct tr_comparison *c,
 		print_hunk(&c->hunk[i]);
 }
 
+/* ---- the states at the first difference ---- */
+
+/* The event itself; where there is none, the last one before it. */
+static uint64_t place_of(const struct tr_compare_event *e, uint64_t after)
+{
+	return e->number ? e->number : after;
+}
+
+/* A task that has ended has no state: go to its last event before that. */
+static uint64_t before_end(const struct tr_compare_event *e, uint64_t after)
+{
+	return e->event && e->event->type == TR_EV_EXIT ? after :
+	       place_of(e, after);
+}
+
+static int print_states(const struct tr_comparison *c,
+			const struct tr_compare_input *side,
+			struct tr_error *err)
+{
+	const struct tr_difference *d = &c->hunk[0].d[0];
+	struct cli_replayed r[2] = {{0}};
+
+	if (c->n == 0)
+		return 0;
+	r[0].event = before_end(&d->left, d->after[0]);
+	r[1].event = before_end(&d->right, d->after[1]);
+	for (int i = 0; i < 2; i++) {
+		r[i].trace = side[i].name;
+		r[i].reader = side[i].reader;
+		if (r[i].event == 0)
+			return tr_fail(err, TR_EINVAL, "%s: the difference is "
+				       "before any state of the task",
+				       side[i].name);
+	}
+	cli_flush();
+	return cli_state_diff(r, cli_is_json(format), most, err);
+}
+
+static int print(const struct tr_comparison *c,
+		 const struct tr_compare_input *side, struct tr_error *err)
+{
+	bool json = cli_is_json(format);
+	int failed;
+
+	for (size_t i = 0; json && i < c->n; i++)
+		hunk_json(&c->hunk[i], i + 1);
+	if (!json)
+		print_text(c, side);
+	failed = memory ? print_states(c, side, err) : 0;
+	if (json)
+		print_verdict(c);
+	return failed;
+}
+
 /* ---- the two sides ---- */
 
 static unsigned ignore_bits(void)
@@ -232,10 +288,10 @@ static int compare(const struct tr_compare_input *side)
 		tr_compare_free(c);
 		return cli_trouble(&err);
 	}
-	if (!quiet && cli_is_json(format))
-		print_json(&result);
-	else if (!quiet)
-		print_text(&result, side);
+	if (!quiet && print(&result, side, &err) < 0) {
+		tr_compare_free(c);
+		return cli_trouble(&err);
+	}
 	status = result.changed + result.missing + result.extra ? DIFFERENT
 								: SAME;
 	tr_compare_free(c);
@@ -254,9 +310,13 @@ int main(int argc, char **argv)
 		return cli_fail("--unified: %" PRIu64 " is too many", context);
 	if (strcmp(argv[first], "-") == 0 && strcmp(argv[first + 1], "-") == 0)
 		return cli_fail("standard input can be one side only");
+	if (memory && quiet)
+		return cli_fail("--memory shows something, --quiet nothing");
 	if (open_side(&side[0], argv[first], &err) < 0 ||
 	    open_side(&side[1], argv[first + 1], &err) < 0)
 		status = cli_trouble(&err);
+	else if (memory && !(side[0].reader && side[1].reader))
+		status = cli_fail("--memory needs two traces");
 	else
 		status = compare(side);
 	close_side(&side[0]);

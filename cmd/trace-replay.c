@@ -4,8 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd/cli/goto.h"
 #include "cmd/cli/options.h"
 #include "cmd/cli/output.h"
+#include "cmd/cli/state.h"
 #include "cmd/cli/status.h"
 #include "cmd/cli/trace_name.h"
 #include "libtrace/trace.h"
@@ -13,23 +15,33 @@
 enum { IDENTICAL = 0, DIVERGED = 1, TROUBLE = 2 };
 
 static enum cli_format format;
-static bool quiet, no_output;
+static bool quiet, no_output, state, contents;
+static const char *destination;
+static uint64_t last_event; /* to stop after; 0: none */
 
 static const struct cli_option options[] = {
+	{"contents", 0, NULL, "as --state, with the bytes of the pages",
+	 CLI_FLAG, &contents},
 	{"format", 'f', "FORMAT",
 	 "auto, text or json; auto is text: stdout is the program's",
 	 CLI_FORMAT, &format},
+	{"goto", 'g', "EVENT",
+	 "stop after that event; -: the one that trace-diff tells",
+	 CLI_STRING, &destination},
 	{"no-output", 'n', NULL, "leave out what the program writes",
 	 CLI_FLAG, &no_output},
 	{"quiet", 'q', NULL, "print no verdict: the exit status tells",
 	 CLI_FLAG, &quiet},
+	{"state", 0, NULL,
+	 "print registers, mappings and pages there, and no output",
+	 CLI_FLAG, &state},
 	{0},
 };
 
 static const struct cli_tool tool = {
 	.name = "trace-replay",
 	.summary = "Execute a recorded program again, exactly as it ran",
-	.synopsis = "[-nq] [-f FORMAT] [TRACE]",
+	.synopsis = "[-nq] [-f FORMAT] [-g EVENT [--state] [--contents]] [TRACE]",
 	.operands = CLI_OPERAND_TRACE,
 	.max_operands = 1,
 	.trouble = TROUBLE,
@@ -49,6 +61,7 @@ static void note_event(struct progress *p, const struct tr_event *ev)
 	if (!ev)
 		return;
 	p->last = ev->number;
+	cli_state_learn(ev);
 	if (ev->task > p->tasks)
 		p->tasks = ev->task;
 	if (ev->type == TR_EV_EXIT && ev->task == 1) {
@@ -61,7 +74,7 @@ static void put_output(const struct tr_replay_step *step)
 {
 	struct tr_json *j;
 
-	if (no_output)
+	if (no_output || state)
 		return;
 	if (format != CLI_JSON) {
 		FILE *f = step->output == 2 ? stderr : stdout;
@@ -139,7 +152,8 @@ static void verdict_json(const char *result, const struct progress *p,
 
 	tr_json_set(j, "type", tr_json_string("verdict"));
 	tr_json_set(j, "identical",
-		    tr_json_bool(strcmp(result, "identical") == 0));
+		    tr_json_bool(strcmp(result, "identical") == 0 ||
+				 strcmp(result, "reached") == 0));
 	tr_json_set(j, "result", tr_json_string(result));
 	tr_json_set(j, "events", tr_json_int((int64_t)p->last));
 	tr_json_set(j, "tasks", tr_json_int(p->tasks));
@@ -172,6 +186,9 @@ static void verdict(const char *result, const struct progress *p,
 static int conclude(const struct tr_reader *reader, enum tr_replay_what what,
 		    const struct progress *p, const char *note)
 {
+	if (last_event && what == TR_REPLAY_END)
+		return cli_fail("there is no event %" PRIu64 ": the last is "
+				"%" PRIu64, last_event, p->last);
 	if (what == TR_REPLAY_END && !tr_reader_complete(reader)) {
 		what = TR_REPLAY_STOPPED;
 		note = "the recording ends here: the trace is incomplete";
@@ -182,6 +199,18 @@ static int conclude(const struct tr_reader *reader, enum tr_replay_what what,
 	}
 	verdict(what == TR_REPLAY_DIVERGED ? "diverged" : "stopped", p, note);
 	return DIVERGED;
+}
+
+/* The event asked for has been replayed. */
+static int arrived(struct tr_replay *r, const struct tr_event *ev,
+		   const struct progress *p)
+{
+	struct tr_error err = {0};
+
+	if (state && cli_state_print(r, ev, contents, &err) < 0)
+		return cli_trouble(&err);
+	verdict("reached", p, NULL);
+	return IDENTICAL;
 }
 
 static int replay(struct tr_reader *reader, struct tr_replay *r)
@@ -201,6 +230,8 @@ static int replay(struct tr_reader *reader, struct tr_replay *r)
 		note_event(&p, step.event);
 		if (step.what == TR_REPLAY_OUTPUT)
 			put_output(&step);
+		if (last_event && step.event->number >= last_event)
+			return arrived(r, step.event, &p);
 	}
 	return TROUBLE;
 }
@@ -208,11 +239,20 @@ static int replay(struct tr_reader *reader, struct tr_replay *r)
 int main(int argc, char **argv)
 {
 	int first = cli_parse(&tool, argc, argv), status;
+	struct tr_reader *reader = NULL;
+	struct tr_replay *r = NULL;
 	struct tr_error err = {0};
-	char *path = cli_trace_name_pick(argv[first], &err);
-	struct tr_reader *reader = path ? tr_reader_open(path, &err) : NULL;
-	struct tr_replay *r = reader ? tr_replay_new(reader, &err) : NULL;
+	char *path = NULL;
 
+	state |= contents;
+	if (state && !destination)
+		return cli_fail("--state: of which event? (--goto)");
+	if (!destination || cli_goto_parse(destination, &last_event, &err) == 0)
+		path = cli_trace_name_pick(argv[first], &err);
+	if (path)
+		reader = tr_reader_open(path, &err);
+	if (reader)
+		r = tr_replay_new(reader, &err);
 	status = r ? replay(reader, r) : cli_trouble(&err);
 	if (r)
 		tr_replay_free(r);

@@ -17,6 +17,7 @@
 #include "libtrace/model/describe.h"
 #include "libtrace/model/syscalls.h"
 #include "libtrace/record/record.h"
+#include "libtrace/replay/inspect.h"
 #include "libtrace/replay/replay.h"
 #include "libtrace/store/archive.h"
 #include "libtrace/store/have.h"

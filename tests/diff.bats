@@ -223,3 +223,92 @@ parts() {
 	expect 2 trace-diff -i nonsense a b
 	one_error trace-diff
 }
+
+# Two programs that put another number into one variable.
+two_programs() {
+	cat >p.c <<-'END'
+		#include <sys/syscall.h>
+		static int here = 1;
+		int changed, unused[3000];
+		int main(void)
+		{
+			long result = SYS_write;
+			changed = VALUE;
+			__asm__ volatile("syscall" : "+a"(result)
+				: "D"(1), "S"(&changed), "d"(here)
+				: "rcx", "r11", "memory");
+			return unused[10];
+		}
+	END
+	gcc -g -O0 -DVALUE=0x11223344 -o p p.c
+	trace-record -o p1 ./p >/dev/null
+	gcc -g -O0 -DVALUE=0x55667788 -o p p.c
+	trace-record -o p2 ./p >/dev/null
+}
+
+@test "--memory: registers, bytes, mapping, symbol, source line" {
+	two_programs
+	expect 1 trace-diff --memory p1 p2
+	valid_json "$BATS_TEST_TMPDIR/stdout"
+	cp "$BATS_TEST_TMPDIR/stdout" out
+	tail -n 1 out | jq -e '.first.kind == "argument"'
+	jq -s -e 'map(select(.type == "place")) | length == 2 and
+		all(.symbol | startswith("main+")) and
+		all(.source | endswith("p.c:8") or endswith("p.c:7"))' out
+	jq -s -e 'map(select(.type == "memory" and
+		((.symbol // "") | startswith("changed")))) |
+		length == 1 and .[0].left == "44332211" and
+		.[0].right == "88776655" and (.[0].mapping | endswith("/p"))' out
+	jq -s -e 'map(select(.type == "layout")) == []' out
+	jq -s -e 'map(select(.type == "states")) | .[0].bytes >= 4' out
+	expect 1 trace-diff -f text -m p1 p2
+	has "$output" 'changed+0x0 in '
+	has "$output" ' 44 33 22 11 '
+	# Where the same trace is replayed twice, nothing differs.
+	n=$(tail -n 1 out | jq .first.left)
+	trace-replay -q -g "$n" --contents p1 >s1
+	trace-replay -q -g "$n" --contents p1 | cmp - s1
+	valid_json s1
+	expect 2 trace-diff -m p1 - </dev/null
+	one_error trace-diff
+}
+
+@test "trace-replay --goto: to the event that trace-diff tells" {
+	two_programs
+	n=$(trace-diff p1 p2 | jq 'select(.type == "verdict").first.right')
+	trace-diff p1 p2 | trace-replay -f json -g - p2 >out ||
+		fail "not reached"
+	valid_json out
+	jq -e --argjson n "$n" 'select(.type == "verdict") |
+		.result == "reached" and .events == $n' out
+	trace-dump -s write p2 | tail -n 1 | trace-replay -g - --state p2 >out
+	valid_json out
+	jq -s -e '.[0].type == "registers" and (.[0].rip | length) > 2 and
+		any(.type == "page") and all(has("data") | not)' out
+	expect 2 trace-replay -g 100000 p2
+	one_error trace-replay
+	has "$stderr" 'no event 100000'
+	for bad in 0 x 1x '' -1; do
+		expect 2 trace-replay -g "$bad" p2
+		one_error trace-replay
+	done
+	expect 2 trace-replay --state p2
+	one_error trace-replay
+	expect 2 trace-replay -g - p2 </dev/null
+	one_error trace-replay
+	# Behind the end of a task there is no state.
+	last=$(trace-dump -T exit p2 | tail -n 1 | jq .event)
+	expect 2 trace-replay -q -g "$last" --state p2
+	has "$stderr" 'not there any more'
+}
+
+@test "--memory where a trace cannot be replayed so far is trouble" {
+	two_programs
+	cp -r p1 broken
+	file=$(trace-dump --files broken |
+		jq -r 'select(.path | tostring | endswith("/p")) | .file')
+	chmod u+w "broken/files/$file"
+	truncate -s 100 "broken/files/$file"
+	expect 2 trace-diff -m broken p2
+	has "$stderr" 'trace-'
+}

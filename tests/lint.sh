@@ -230,6 +230,7 @@ check 'mains use the public interface' main_includes
 check 'jansson has one user' one_user jansson 'jansson\.h'
 check 'libarchive has one user' one_user libarchive 'archive(_entry)?\.h'
 check 'zlib and libdeflate have one user' one_user deflate '(zlib|libdeflate)\.h'
+check 'libdw has one user' one_user libdw '(elfutils|dwarf)[^>]*'
 check 'only the tracee layer calls ptrace' ptrace_users
 check 'reading tools have no engine' no_engine
 check 'options agree with manuals' options_in_manuals

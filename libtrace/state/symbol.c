@@ -57,32 +57,62 @@ static void search_table(Elf *elf, Elf_Scn *scn, const GElf_Shdr *sh,
 	}
 }
 
-char *tr_symbol_at(int fd, uint64_t offset)
+/* NULL when it is no ELF file. */
+static Elf *open_elf(int fd)
 {
-	struct best best = {0};
-	char *text = NULL;
-	uint64_t addr;
 	Elf *elf;
 
 	if (elf_version(EV_CURRENT) == EV_NONE)
 		return NULL;
 	elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
-	if (!elf)
-		return NULL;
-	if (elf_kind(elf) == ELF_K_ELF && offset_to_address(elf, offset, &addr)) {
-		for (Elf_Scn *scn = elf_nextscn(elf, NULL); scn;
-		     scn = elf_nextscn(elf, scn)) {
-			GElf_Shdr sh;
+	if (elf && elf_kind(elf) == ELF_K_ELF)
+		return elf;
+	elf_end(elf);
+	return NULL;
+}
 
-			if (gelf_getshdr(scn, &sh) &&
-			    (sh.sh_type == SHT_SYMTAB ||
-			     sh.sh_type == SHT_DYNSYM))
-				search_table(elf, scn, &sh, addr, &best);
-		}
-		if (best.name)
-			text = tr_printf("%s+0x%" PRIx64, best.name,
-					 addr - best.value);
+static char *symbol_of(Elf *elf, uint64_t addr)
+{
+	struct best best = {0};
+
+	for (Elf_Scn *scn = elf_nextscn(elf, NULL); scn;
+	     scn = elf_nextscn(elf, scn)) {
+		GElf_Shdr sh;
+
+		if (gelf_getshdr(scn, &sh) &&
+		    (sh.sh_type == SHT_SYMTAB || sh.sh_type == SHT_DYNSYM))
+			search_table(elf, scn, &sh, addr, &best);
 	}
+	return best.name ? tr_printf("%s+0x%" PRIx64, best.name,
+				     addr - best.value) : NULL;
+}
+
+char *tr_symbol_at(int fd, uint64_t offset)
+{
+	Elf *elf = open_elf(fd);
+	char *text = NULL;
+	uint64_t addr;
+
+	if (elf && offset_to_address(elf, offset, &addr))
+		text = symbol_of(elf, addr);
+	elf_end(elf);
+	return text;
+}
+
+bool tr_elf_address(int fd, uint64_t offset, uint64_t *addr)
+{
+	Elf *elf = open_elf(fd);
+	bool known = elf && offset_to_address(elf, offset, addr);
+
+	elf_end(elf);
+	return known;
+}
+
+char *tr_symbol_of(int fd, uint64_t addr)
+{
+	Elf *elf = open_elf(fd);
+	char *text = elf ? symbol_of(elf, addr) : NULL;
+
 	elf_end(elf);
 	return text;
 }
