@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "libtrace/base/alloc.h"
 #include "libtrace/intercept/abi.h"
 #include "libtrace/replay/replayer.h"
 #include "libtrace/state/maps.h"
@@ -83,12 +84,11 @@ static int visit_mappings(const struct tr_replay *r, const struct rtask *t,
 	return 0;
 }
 
-/* Memory that a program can read otherwise than others of the same mapping. */
+/* Not the engine's, not the kernel's ([vdso] and its like), not code. */
 static bool has_pages(const struct tr_vma *v)
 {
-	if (is_engine(v) || v->name[0] == '[')
-		return v->name[0] == '[' && strncmp(v->name, "[v", 2) != 0;
-	return !((v->prot & PROT_EXEC) && v->ino);
+	return !is_engine(v) && strncmp(v->name, "[v", 2) != 0 &&
+	       !((v->prot & PROT_EXEC) && v->ino);
 }
 
 static void visit_run(const struct rtask *t, bool contents,
