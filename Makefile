@@ -48,7 +48,8 @@ PUBLIC_HEADERS := libtrace/trace.h $(addprefix libtrace/,base/buf.h \
 	base/error.h base/json.h base/sha256.h base/table.h format/check.h \
 	format/event.h format/manifest.h format/reader.h model/canon.h \
 	model/compare.h model/describe.h model/syscalls.h record/record.h \
-	replay/inspect.h replay/replay.h store/archive.h store/have.h)
+	replay/inspect.h replay/replay.h store/archive.h store/have.h \
+	store/prune.h model/redact.h)
 COMPLETIONS := $(foreach t,$(TOOLS),$(BUILD)/completions/bash/$(t) \
 	$(BUILD)/completions/zsh/_$(t) $(BUILD)/completions/fish/$(t).fish)
 UNITS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c))

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cmd/cli/options.h"
@@ -19,6 +20,7 @@ enum { DONE = 0, TROUBLE = 2 };
 static enum cli_format format;
 static const char *output, *archive, *listed, *target, *compression;
 static const char *exclude_have, *files_from, *have_from;
+static const char *prune, *redacted;
 static uint64_t limit_mb;
 static bool quiet, force, have;
 
@@ -43,7 +45,12 @@ static const struct cli_option options[] = {
 	 CLI_FILE, &listed},
 	{"have", 0, NULL, "say which files are here: those in LIST, and in the "
 	 "operands or the recorded traces", CLI_FLAG, &have},
-	{"force", 0, NULL, "replace an existing archive", CLI_FLAG, &force},
+	{"redact", 0, "DIR", "write to DIR a skeleton of the trace, without any "
+	 "contents", CLI_DIRECTORY, &redacted},
+	{"prune", 0, "DIR", "say which traces in DIR have expired",
+	 CLI_DIRECTORY, &prune},
+	{"force", 0, NULL, "replace an existing archive; with --prune, remove "
+	 "what has expired", CLI_FLAG, &force},
 	{"format", 'f', "FORMAT", "auto, text or json", CLI_FORMAT, &format},
 	{"quiet", 'q', NULL, "print no summary", CLI_FLAG, &quiet},
 	{0},
@@ -60,7 +67,9 @@ static const struct cli_tool tool = {
 		    "[-q] [-f FORMAT] [--max-size=MB] [--have-from=LIST] "
 		    "-x FILE [-C DIR]\n"
 		    "[-f FORMAT] -t FILE\n"
-		    "[-f FORMAT] --have [--files-from=LIST] [DIR]...",
+		    "[-f FORMAT] --have [--files-from=LIST] [DIR]...\n"
+		    "--redact=DIR [TRACE]\n"
+		    "[-f FORMAT] [--force] --prune=DIR",
 	.operands = CLI_OPERAND_TRACE,
 	.max_operands = -1,
 	.trouble = TROUBLE,
@@ -441,19 +450,68 @@ static int list(void)
 	return r < 0 ? cli_trouble(&err) : DONE;
 }
 
+/* ---- skeletons, and traces whose time is over ---- */
+
+static int redact(char **dirs, size_t n)
+{
+	struct tr_error err = {0};
+	struct tr_reader *reader;
+	int r;
+
+	if (n != 1)
+		return cli_fail("--redact takes one trace");
+	reader = tr_reader_open(dirs[0], &err);
+	if (!reader)
+		return cli_trouble(&err);
+	r = tr_redact(reader, redacted, &err);
+	tr_reader_close(reader);
+	return r < 0 ? cli_trouble(&err) : DONE;
+}
+
+static void on_pruned(void *arg, const struct tr_pruned *p)
+{
+	struct tr_json *j;
+
+	(void)arg;
+	if (!cli_is_json(format)) {
+		cli_put_escaped(p->path, strlen(p->path));
+		puts(force ? ": removed" : ": expired");
+		return;
+	}
+	j = tr_json_object();
+	tr_json_set(j, "type", tr_json_string("pruned"));
+	tr_json_set(j, "path", tr_json_bytes(p->path, strlen(p->path)));
+	tr_json_set(j, "expires", tr_json_int(p->expires_ns));
+	tr_json_set(j, "removed", tr_json_bool(force));
+	cli_json_line(j);
+}
+
+static int prune_directory(void)
+{
+	int64_t now_ns = (int64_t)time(NULL) * 1000000000;
+	struct tr_error err = {0};
+
+	if (tr_prune(prune, now_ns, force, on_pruned, NULL, &err) < 0)
+		return cli_trouble(&err);
+	return DONE;
+}
+
 /* ---- which of these ---- */
 
 /* What is wrong with the options together, or NULL. */
 static const char *misuse(bool operands)
 {
-	if ((output != NULL) + (archive != NULL) + (listed != NULL) + have > 1)
-		return "give one of -o, -x, -t and --have";
-	if ((archive || listed) && operands)
-		return "-x and -t take no traces";
+	if ((output != NULL) + (archive != NULL) + (listed != NULL) + have +
+	    (prune != NULL) + (redacted != NULL) > 1)
+		return "give one of -o, -x, -t, --have, --redact and --prune";
+	if ((archive || listed || prune) && operands)
+		return "-x, -t and --prune take no traces";
 	if (!archive && (target || have_from || limit_mb))
 		return "-C, --have-from and --max-size go with -x";
-	if (!output && (compression || exclude_have || force))
-		return "--compress, --exclude-have and --force go with -o";
+	if (!output && (compression || exclude_have))
+		return "--compress and --exclude-have go with -o";
+	if (!output && !prune && force)
+		return "--force goes with -o and --prune";
 	if (!output && !have && files_from)
 		return "--files-from goes with -o and --have";
 	if (exclude_have && files_from && strcmp(exclude_have, "-") == 0 &&
@@ -482,6 +540,8 @@ int main(int argc, char **argv)
 		return cli_finish(list());
 	if (have)
 		return cli_finish(say_have(operands, n));
-	return cli_finish(with_traces(operands, n,
+	if (prune)
+		return cli_finish(prune_directory());
+	return cli_finish(with_traces(operands, n, redacted ? redact :
 				      output ? pack : pack_in_place));
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cmd/cli/options.h"
@@ -16,7 +17,8 @@
 
 enum { FAILED = 125, NOT_EXECUTABLE = 126, NOT_FOUND = 127 };
 
-static const char *directory, *audit, *digest = "off";
+static const char *directory, *audit, *digest = "off", *expires;
+static const char *portable;
 static struct cli_list labels;
 static bool quiet, verbose, chaos, no_wait;
 static uint64_t seed;
@@ -26,6 +28,11 @@ static const struct cli_option options[] = {
 	 CLI_DIRECTORY, &directory},
 	{"label", 'l', "KEY=VALUE", "store a label in the trace; can be repeated",
 	 CLI_LIST, &labels},
+	{"expires", 0, "WHEN", "let trace-pack --prune remove the trace after "
+	 "WHEN: 12h, 30d, or a date in UTC", CLI_STRING, &expires},
+	{"portable", 0, "[LEVEL]", "show the program a processor of LEVEL, "
+	 "x86-64-v1 to -v4 (x86-64-v2), to replay on others",
+	 CLI_STRING, &portable},
 	{"no-wait", 0, NULL, "end with the first process; go on recording the "
 	 "others in the background", CLI_FLAG, &no_wait},
 	{"digest", 0, "WHEN", "keep digests of the program's whole state: at "
@@ -46,7 +53,7 @@ static const struct cli_tool tool = {
 	.name = "trace-record",
 	.summary = "Run a program and record everything it needs to be replayed",
 	.synopsis = "[-qv] [-o DIR] [-l KEY=VALUE]... [--no-wait] "
-		    "[--digest=WHEN] [--chaos [--seed=N]] [--audit=FILE] "
+		    "[--expires=WHEN] [--portable[=LEVEL]] [--digest=WHEN] [--chaos [--seed=N]] [--audit=FILE] "
 		    "[--] COMMAND [ARG]...",
 	.operands = CLI_OPERAND_COMMAND,
 	.max_operands = -1,
@@ -71,6 +78,40 @@ static bool labels_are_good(void)
 		}
 	}
 	return true;
+}
+
+/*
+ * A number of hours, days or weeks from now, or a date or time as ISO 8601
+ * has it, in UTC; false when it is neither, or past.
+ */
+static bool parse_expiry(const char *s, int64_t *ns)
+{
+	static const struct {
+		char unit;
+		int64_t seconds;
+	} units[] = {{'h', 3600}, {'d', 86400}, {'w', 7 * 86400}};
+	int64_t now = time(NULL), at = 0;
+	struct tm tm = {0};
+	const char *rest;
+	char *end;
+	long n;
+
+	errno = 0;
+	n = strtol(s, &end, 10);
+	for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+		if (end != s && *end == units[i].unit && !end[1] && n > 0 &&
+		    n < 1000000 && !errno)
+			at = now + n * units[i].seconds;
+	if (!at) {
+		rest = strptime(s, "%Y-%m-%dT%H:%M:%SZ", &tm);
+		if (!rest) {
+			tm = (struct tm){0};
+			rest = strptime(s, "%Y-%m-%d", &tm);
+		}
+		at = rest && !*rest ? timegm(&tm) : 0;
+	}
+	*ns = at * 1000000000;
+	return at > now && at < INT64_MAX / 1000000000;
 }
 
 /* Where the first process's status goes with --no-wait. */
@@ -218,6 +259,7 @@ int main(int argc, char **argv)
 		.directory = directory,
 		.argv = (const char *const *)(argv + first),
 		.labels = labels.items,
+		.portable = portable && !*portable ? "x86-64-v2" : portable,
 		.tool = "trace-record " TR_VERSION,
 		.audit = audit,
 		.chaos = chaos,
@@ -232,6 +274,9 @@ int main(int argc, char **argv)
 		return cli_fail("no command given (try trace-record --help)");
 	if (!labels_are_good() || !set_digest(&o))
 		return FAILED;
+	if (expires && !parse_expiry(expires, &o.expires_ns))
+		return cli_fail("--expires: '%s' is not 12h, 30d, 4w or a date "
+				"to come (2030-12-31)", expires);
 	if (no_wait) {
 		r = go_to_background(&status);
 		if (r != 0)

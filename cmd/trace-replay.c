@@ -253,6 +253,9 @@ int main(int argc, char **argv)
 		reader = tr_reader_open(path, &err);
 	if (reader)
 		r = tr_replay_new(reader, &err);
+	if (r && !quiet && tr_replay_cpu_missing(r))
+		cli_error("this processor lacks what the recording's had: %s",
+			  tr_replay_cpu_missing(r));
 	status = r ? replay(reader, r) : cli_trouble(&err);
 	if (r)
 		tr_replay_free(r);

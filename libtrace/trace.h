@@ -15,11 +15,13 @@
 #include "libtrace/model/canon.h"
 #include "libtrace/model/compare.h"
 #include "libtrace/model/describe.h"
+#include "libtrace/model/redact.h"
 #include "libtrace/model/syscalls.h"
 #include "libtrace/record/record.h"
 #include "libtrace/replay/inspect.h"
 #include "libtrace/replay/replay.h"
 #include "libtrace/store/archive.h"
 #include "libtrace/store/have.h"
+#include "libtrace/store/prune.h"
 
 #endif

@@ -85,6 +85,12 @@ static void header_json(const struct tr_reader *r, const struct tr_manifest *m,
 		tr_json_set(j, "stopped", bytes(m->stopped));
 		tr_json_set(j, "stopped_at", tr_json_int((int64_t)m->stopped_at));
 	}
+	if (m->expires_ns)
+		tr_json_set(j, "expires", tr_json_int(m->expires_ns));
+	if (m->portable)
+		tr_json_set(j, "portable", bytes(m->portable));
+	tr_json_set(j, "packed", tr_json_bool(m->packed));
+	tr_json_set(j, "redacted", tr_json_bool(m->redacted));
 	cli_json_line(j);
 }
 
@@ -115,15 +121,15 @@ static void lines(const char *key, char *const *s)
 		line(key, *s);
 }
 
-static void when(int64_t start_ns)
+static void when(const char *key, int64_t ns)
 {
-	time_t seconds = (time_t)(start_ns / 1000000000);
+	time_t seconds = (time_t)(ns / 1000000000);
 	struct tm tm;
 	char text[64];
 
 	if (gmtime_r(&seconds, &tm) &&
 	    strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &tm))
-		line("started", text);
+		line(key, text);
 }
 
 static void ending(const struct tr_reader *r, const struct tr_manifest *m)
@@ -158,7 +164,12 @@ static void header_text(const struct tr_reader *r, const struct tr_manifest *m,
 	words("command", m->argv);
 	line("cwd", m->cwd);
 	lines("label", m->labels);
-	when(m->start_ns);
+	when("started", m->start_ns);
+	if (m->expires_ns)
+		when("expires", m->expires_ns);
+	line("portable", m->portable);
+	if (m->redacted)
+		line("redacted", "contents were taken out");
 	ending(r, m);
 	line("host", m->host);
 	line("kernel", m->kernel);

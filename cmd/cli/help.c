@@ -37,7 +37,8 @@ static void print_options(const struct cli_option *o)
 		if (o->letter)
 			snprintf(letter, sizeof letter, "-%c, ", o->letter);
 		snprintf(left, sizeof left, "  %s--%s%s%s", letter, o->name,
-			 o->arg ? "=" : "", o->arg ? o->arg : "");
+			 !o->arg ? "" : cli_option_is_optional(o) ? "[=" : "=",
+			 !o->arg ? "" : o->arg + cli_option_is_optional(o));
 		printf("%-28s %s%s\n", left,
 		       strlen(left) > 28 ? "\n                             " : "",
 		       o->help);
@@ -110,7 +111,8 @@ static void dump_options(const struct cli_option *o)
 		tr_json_set(j, "type", tr_json_string("option"));
 		tr_json_set(j, "long", tr_json_string(o->name));
 		tr_json_set(j, "short", tr_json_string(letter));
-		tr_json_set(j, "arg", tr_json_string(o->arg ? o->arg : ""));
+		tr_json_set(j, "arg", tr_json_string(
+			o->arg && !cli_option_is_optional(o) ? o->arg : ""));
 		tr_json_set(j, "help", tr_json_string(o->help));
 		tr_json_set(j, "kind", tr_json_string(kind_name(o->kind)));
 		tr_json_set(j, "words", words(o->kind));

@@ -189,8 +189,10 @@ static size_t build(const struct cli_tool *tool, struct option *longs,
 	for (const struct cli_option *o = tool->options; o->name; o++, n++) {
 		if (n == MAX_OPTIONS)
 			abort();
-		longs[n] = (struct option){o->name, o->arg ? 1 : 0, NULL,
-					   OPT_TABLE + (int)n};
+		longs[n] = (struct option){
+			o->name, !o->arg ? no_argument :
+			cli_option_is_optional(o) ? optional_argument :
+			required_argument, NULL, OPT_TABLE + (int)n};
 		if (!o->letter)
 			continue;
 		*shorts++ = o->letter;
@@ -258,7 +260,7 @@ int cli_parse(const struct cli_tool *tool, int argc, char **argv)
 		else if (c == OPT_DUMP)
 			exit(cli_print_table(tool));
 		else
-			apply(tool, by_value(tool, c), optarg);
+			apply(tool, by_value(tool, c), optarg ? optarg : "");
 	}
 	if (tool->max_operands >= 0 && argc - optind > tool->max_operands)
 		usage_error(tool, "unexpected operand '%s'",

@@ -49,11 +49,18 @@ bool cli_set_has(const struct cli_set *set, uint64_t value);
 struct cli_option {
 	const char *name;  /* long name, without dashes */
 	char letter;       /* short name, or 0 */
-	const char *arg;   /* the argument's name in help, or NULL */
+	const char *arg;   /* the argument's name in help, or NULL; "[NAME]"
+			      for a CLI_STRING that may be left out */
 	const char *help;  /* one line */
 	enum cli_kind kind;
 	void *target;
 };
+
+/* Whether the argument may be left out, which gives "". */
+static inline bool cli_option_is_optional(const struct cli_option *o)
+{
+	return o->arg && o->arg[0] == '[';
+}
 
 /* What operands are, for completion. */
 enum cli_operands { CLI_OPERAND_TRACE, CLI_OPERAND_COMMAND };

@@ -13,6 +13,9 @@ struct tr_record_options {
 	const char *directory;      /* where the trace goes; must not exist */
 	const char *const *argv;    /* program and arguments, NULL-terminated */
 	const char *const *labels;  /* "key=value", NULL-terminated, or NULL */
+	int64_t expires_ns;         /* CLOCK_REALTIME; 0: never */
+	const char *portable;       /* CPU level to hold the program to, as
+				       tr_cpu_level_parse takes it, or NULL */
 	const char *tool;           /* name and version for the manifest */
 	const char *audit;          /* compare every call's effects with the
 				       model; file for JSON Lines, or NULL */

@@ -243,6 +243,9 @@ static int set_options(struct recorder *r, struct tr_error *err)
 
 	if (o->chaos) /* splitmix64 spreads small seeds; 0 is no state */
 		r->random = (o->seed + 1) * UINT64_C(0x9e3779b97f4a7c15) | 1;
+	if (o->portable && !tr_cpu_level_parse(o->portable, &r->cpu_level))
+		return tr_fail(err, TR_EINVAL, "'%s' is no CPU level: x86-64-v1 "
+			       "to x86-64-v4", o->portable);
 	if (!o->audit)
 		return 0;
 	r->audit = fopen(o->audit, "we");

@@ -20,6 +20,7 @@
 #include "libtrace/format/writer.h"
 #include "libtrace/model/syscalls.h"
 #include "libtrace/record/record.h"
+#include "libtrace/state/cpu.h"
 #include "libtrace/state/maps.h"
 #include "libtrace/store/store.h"
 #include "libtrace/tracee/digest.h"
@@ -147,6 +148,7 @@ struct shared_file {
 
 struct recorder {
 	const struct tr_record_options *options;
+	enum tr_cpu_level cpu_level; /* what CPUID tells the program of */
 	int dirfd;
 	struct tr_writer *writer; /* NULL once events cannot be written */
 	struct tr_store *store;

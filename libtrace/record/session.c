@@ -1,7 +1,6 @@
 /* The trace directory around a recording. */
 #include "libtrace/record/session.h"
 
-#include <cpuid.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,6 +14,7 @@
 
 #include "libtrace/base/alloc.h"
 #include "libtrace/base/io.h"
+#include "libtrace/state/cpu.h"
 
 extern char **environ;
 
@@ -30,28 +30,6 @@ static void make_uuid(char out[37])
 		 "%02x%02x%02x%02x%02x%02x", b[0], b[1], b[2], b[3], b[4],
 		 b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13],
 		 b[14], b[15]);
-}
-
-/* The value after "key\t: " in /proc/cpuinfo's first processor. */
-static char *cpuinfo(const char *text, const char *key)
-{
-	const char *p = strstr(text, key);
-
-	p = p ? strchr(p, ':') : NULL;
-	if (!p)
-		return tr_strdup("");
-	p += strspn(p, ": \t");
-	return tr_strndup(p, strcspn(p, "\n"));
-}
-
-static uint64_t read_xcr0(void)
-{
-	unsigned a, b, c, d, lo, hi;
-
-	if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE))
-		return 0;
-	__asm__ volatile("xgetbv" : "=a"(lo), "=d"(hi) : "c"(0));
-	return (uint64_t)hi << 32 | lo;
 }
 
 static char **copy_strings(const char *const *strings)
@@ -70,17 +48,13 @@ static char **copy_strings(const char *const *strings)
 static void fill_manifest(struct tr_manifest *m,
 			  const struct tr_record_options *o)
 {
-	TR_AUTOBUF struct tr_buf cpu = {0};
-	struct tr_error ignored;
 	struct utsname u;
 	struct timespec now;
+	struct tr_cpu cpu;
 
 	uname(&u);
 	clock_gettime(CLOCK_REALTIME, &now);
-	if (tr_read_file(AT_FDCWD, "/proc/cpuinfo", 1u << 20, &cpu,
-			 &ignored) < 0)
-		cpu.len = 0;
-	tr_buf_put_u8(&cpu, '\0');
+	tr_cpu_read(&cpu); /* its strings become the manifest's */
 	*m = (struct tr_manifest){
 		.version = TR_FORMAT_VERSION,
 		.incompat = copy_strings(NULL),
@@ -89,14 +63,16 @@ static void fill_manifest(struct tr_manifest *m,
 		.host = tr_strdup(u.nodename),
 		.kernel = tr_printf("%s %s %s", u.sysname, u.release, u.version),
 		.machine = tr_strdup(u.machine),
-		.cpu_model = cpuinfo((char *)cpu.data, "model name"),
-		.cpu_flags = cpuinfo((char *)cpu.data, "\nflags"),
-		.xcr0 = read_xcr0(),
+		.cpu_model = cpu.model,
+		.cpu_flags = cpu.flags,
+		.xcr0 = cpu.xcr0,
 		.argv = copy_strings(o->argv),
 		.envp = copy_strings((const char *const *)environ),
 		.cwd = getcwd(NULL, 0),
 		.start_ns = now.tv_sec * INT64_C(1000000000) + now.tv_nsec,
 		.labels = copy_strings(o->labels),
+		.expires_ns = o->expires_ns,
+		.portable = o->portable ? tr_strdup(o->portable) : NULL,
 	};
 	if (!m->cwd)
 		m->cwd = tr_strdup("");

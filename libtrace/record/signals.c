@@ -194,13 +194,34 @@ static void handler_entered(struct recorder *r, struct task *t)
 		rec_run(r, t, TR_RESUME_CONT, 0);
 }
 
+/* With --portable the program is told of a lesser processor. */
+static void execute_insn(const struct recorder *r, const struct tr_site *site,
+			 struct tr_regs *regs)
+{
+	uint32_t leaf = (uint32_t)regs->rax, subleaf = (uint32_t)regs->rcx;
+	uint32_t v[4];
+
+	tr_insn_execute(site, regs);
+	if (site->insn != TR_INSN_CPUID || r->cpu_level == TR_CPU_ALL)
+		return;
+	v[0] = (uint32_t)regs->rax;
+	v[1] = (uint32_t)regs->rbx;
+	v[2] = (uint32_t)regs->rcx;
+	v[3] = (uint32_t)regs->rdx;
+	tr_cpu_restrict(r->cpu_level, leaf, subleaf, v);
+	regs->rax = v[0];
+	regs->rbx = v[1];
+	regs->rcx = v[2];
+	regs->rdx = v[3];
+}
+
 static void trapped_insn(struct recorder *r, struct task *t,
 			 struct tr_regs *regs, const struct tr_site *site)
 {
 	struct tr_event ev = rec_event(TR_EV_INSN, t);
 
 	set_regs(&ev, regs);
-	tr_insn_execute(site, regs);
+	execute_insn(r, site, regs);
 	ev.regs_after = *regs;
 	tr_event_mark(&ev, TR_F_REGS_AFTER);
 	tr_event_set(&ev, TR_F_INSN, site->insn);

@@ -8,13 +8,44 @@
 #include "libtrace/base/alloc.h"
 #include "libtrace/format/manifest.h"
 #include "libtrace/replay/replayer.h"
+#include "libtrace/state/cpu.h"
+#include "libtrace/store/catalogue.h"
 #include "libtrace/tracee/spawn.h"
 #include "libtrace/tracee/vessel.h"
 
+/* What is certain to go wrong is said before anything is started. */
+static int check_trace(struct tr_reader *reader, struct tr_error *err)
+{
+	if (tr_reader_manifest(reader)->redacted)
+		return tr_fail(err, TR_EUNSUPPORTED, "%s: cannot be replayed: "
+			       "its contents were taken out",
+			       tr_reader_path(reader));
+	return tr_stored_check(reader, err);
+}
+
+static char *cpu_missing(const struct tr_manifest *m)
+{
+	enum tr_cpu_level level = TR_CPU_ALL;
+	struct tr_cpu here;
+	char *missing;
+
+	if (m->portable && !tr_cpu_level_parse(m->portable, &level))
+		level = TR_CPU_ALL;
+	tr_cpu_read(&here);
+	missing = tr_cpu_missing(m->cpu_flags, m->xcr0, level, &here);
+	tr_cpu_release(&here);
+	return missing;
+}
+
 struct tr_replay *tr_replay_new(struct tr_reader *reader, struct tr_error *err)
 {
-	struct tr_replay *r = tr_alloc(sizeof *r);
+	struct tr_replay *r;
 	sigset_t chld;
+
+	if (check_trace(reader, err) < 0)
+		return NULL;
+	r = tr_alloc(sizeof *r);
+	r->cpu_missing = cpu_missing(tr_reader_manifest(reader));
 
 	/* tr_tracee_wait waits for SIGCHLD. */
 	sigemptyset(&chld);
@@ -32,6 +63,7 @@ struct tr_replay *tr_replay_new(struct tr_reader *reader, struct tr_error *err)
 	if (r->first_vessel < 0) {
 		pthread_sigmask(SIG_SETMASK, &r->old_mask, NULL);
 		tr_digester_free(r->digester);
+		free(r->cpu_missing);
 		free(r);
 		return NULL;
 	}
@@ -144,6 +176,11 @@ int tr_replay_step(struct tr_replay *r, struct tr_replay_step *step,
 	return 0;
 }
 
+const char *tr_replay_cpu_missing(const struct tr_replay *r)
+{
+	return r->cpu_missing;
+}
+
 void tr_replay_free(struct tr_replay *r)
 {
 	if (!r)
@@ -157,6 +194,7 @@ void tr_replay_free(struct tr_replay *r)
 	tr_backing_release(&r->backing);
 	tr_buf_release(&r->written);
 	rep_evidence_release(r);
+	free(r->cpu_missing);
 	if (r->cpu >= 0)
 		sched_setaffinity(0, sizeof r->old_cpus, &r->old_cpus);
 	pthread_sigmask(SIG_SETMASK, &r->old_mask, NULL);

@@ -42,9 +42,15 @@ struct tr_replay_step {
 	const char *note;    /* STOPPED: why */
 };
 
-/* The reader is borrowed and must outlive the replay. */
+/*
+ * The reader is borrowed and must outlive the replay.  Refuses a trace whose
+ * stored files are missing or have changed, by name.
+ */
 struct tr_replay *tr_replay_new(struct tr_reader *reader, struct tr_error *err)
 	TR_MUST_CHECK;
+/* What the recorded program may use and this processor does not have, as
+ * names separated by blanks, or NULL. */
+const char *tr_replay_cpu_missing(const struct tr_replay *r);
 /* -1 on trouble (not divergence). */
 int tr_replay_step(struct tr_replay *r, struct tr_replay_step *step,
 		   struct tr_error *err) TR_MUST_CHECK;

@@ -55,6 +55,7 @@ struct tr_replay {
 	struct tr_digester *digester;
 	struct tr_backing backing;
 	struct tr_image_source source; /* gives the backing's paths */
+	char *cpu_missing;  /* or NULL */
 	pid_t first_vessel;
 	int64_t cpu;        /* the core this thread has put itself on */
 	cpu_set_t old_cpus; /* and those it was free to use */

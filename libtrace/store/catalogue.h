@@ -43,4 +43,10 @@ struct tr_stored *tr_catalogue_find(const struct tr_catalogue *c, uint64_t id);
 int tr_stored_changed(const struct tr_stored *s, int fd, struct tr_error *err)
 	TR_MUST_CHECK;
 
+/*
+ * Are the stored files there that the events read so far name, and unchanged
+ * as far as their sizes and times tell?  The first that is not is the error.
+ */
+int tr_stored_check(struct tr_reader *r, struct tr_error *err) TR_MUST_CHECK;
+
 #endif

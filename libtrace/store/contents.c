@@ -18,6 +18,7 @@ struct content {
 
 struct tr_contents {
 	bool loaded, complete;
+	bool redacted; /* there are no stored files */
 	struct tr_catalogue catalogue;
 	struct tr_table by_id; /* struct content */
 };
@@ -40,6 +41,7 @@ static int load(struct tr_contents *c, struct tr_reader *r, const char *name,
 		struct tr_error *err)
 {
 	c->complete = tr_reader_complete(r);
+	c->redacted = tr_reader_manifest(r)->redacted;
 	if (tr_reader_manifest(r)->complete && !c->complete)
 		return tr_fail(err, TR_ECORRUPT, "%s: its manifest says that "
 			       "it is complete, but events are missing", name);
@@ -71,7 +73,7 @@ int tr_contents_expect(const struct tr_contents *c, uint32_t id,
 		       struct tr_error *err)
 {
 	*s = tr_catalogue_find(&c->catalogue, id);
-	if (!*s && c->complete)
+	if (c->redacted || (!*s && c->complete))
 		return tr_fail(err, TR_EHOSTILE, "%s/files/%u: no event of the "
 			       "trace names it", name, id);
 	return 0;
@@ -105,7 +107,7 @@ const uint8_t *tr_contents_get(const struct tr_contents *c, uint32_t id)
 const struct tr_stored *tr_contents_missing(const struct tr_contents *c,
 					    size_t *i)
 {
-	while (*i < c->catalogue.n) {
+	while (*i < c->catalogue.n && !c->redacted) {
 		const struct tr_stored *s = &c->catalogue.files[(*i)++];
 
 		if (!tr_table_get(&c->by_id, s->id) &&

@@ -395,6 +395,9 @@ static int pack_files(struct job *j, struct tr_error *err)
 	} else {
 		tr_catalogue_read_some(&j->catalogue, j->reader);
 	}
+	/* A redacted trace has the events of its files, but not these. */
+	if (tr_reader_manifest(j->reader)->redacted)
+		tr_catalogue_release(&j->catalogue);
 	for (size_t i = 0; i < j->catalogue.n; i++)
 		if (pack_file(j, &j->catalogue.files[i], complete, err) < 0)
 			return -1;

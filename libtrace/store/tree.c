@@ -1,7 +1,6 @@
 /* Traces being unpacked: names, files and the final rename. */
 #include "libtrace/store/tree.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
@@ -19,6 +18,7 @@
 #include "libtrace/store/contents.h"
 #include "libtrace/store/fetch.h"
 #include "libtrace/store/put.h"
+#include "libtrace/store/remove.h"
 
 struct part {
 	char name[TR_TRACE_NAME_MAX + 1];
@@ -103,35 +103,14 @@ struct tr_tree *tr_tree_open(const char *target, struct tr_error *err)
 	return t;
 }
 
-/* Remove a trace directory: it is two levels deep. */
-static void remove_dir(int at, const char *name, int depth)
-{
-	int fd = openat(at, name,
-			O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
-	const struct dirent *e;
-
-	while (d && (e = readdir(d)) != NULL) {
-		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-			continue;
-		if (unlinkat(fd, e->d_name, 0) < 0 && depth > 0)
-			remove_dir(fd, e->d_name, depth - 1);
-	}
-	if (d)
-		closedir(d);
-	else if (fd >= 0)
-		close(fd);
-	unlinkat(at, name, AT_REMOVEDIR);
-}
-
 void tr_tree_close(struct tr_tree *t)
 {
 	for (size_t i = 0; i < t->n; i++) {
 		struct part *p = &t->parts[i];
 
 		if (!t->committed)
-			remove_dir(t->fd, p->renamed ? p->name : p->temporary,
-				   1);
+			tr_remove_dir(t->fd, p->renamed ? p->name :
+				      p->temporary, 1);
 		tr_contents_free(p->files);
 	}
 	free(t->parts);
