@@ -228,10 +228,15 @@ bool rec_traced_entry(struct recorder *r, struct task *t)
 
 bool rec_traced_broken(struct recorder *r, struct task *t)
 {
-	if (!t->vt || t->vt->mode != TRACED_SYSCALL)
+	if (!t->vt)
 		return false;
-	hold_call(r, t, HELD_BROKEN, PTRACE_SYSCALL_INFO_EXIT);
-	return true;
+	if (t->vt->mode == TRACED_SYSCALL) {
+		hold_call(r, t, HELD_BROKEN, PTRACE_SYSCALL_INFO_EXIT);
+		return true;
+	}
+	/* This stop has cleared what PTRACE_INTERRUPT asked for (ptrace_stop in
+	 * kernel/signal.c). */
+	return next_stop(r, t, HELD_BROKEN);
 }
 
 bool rec_traced_exit(struct recorder *r, struct task *t, bool vforked)
@@ -469,10 +474,12 @@ void rec_traced_go_on(struct recorder *r, struct task *t, int sig)
 	/* Only stops at a signal's delivery and at calls take one. */
 	if (sig && (v->op || v->at == HELD_STOP) && v->at != HELD_BROKEN)
 		inject(t, sig, &si);
-	if (v->due & (DUE_ATTACH | DUE_TRAP) && t->in_call)
+	if (v->due & (DUE_ATTACH | DUE_TRAP) &&
+	    (v->at == HELD_ENTRY || v->at == HELD_CALL))
 		rec_resume(t, TR_RESUME_INTERRUPT, 0);
 	switch (v->at) {
 	case HELD_ENTRY:
+	case HELD_END: /* the kernel's last writes are a turn of their own */
 		t->enters = true;
 		rec_run(r, t, TR_RESUME_CONT, 0);
 		break;
@@ -480,7 +487,8 @@ void rec_traced_go_on(struct recorder *r, struct task *t, int sig)
 		rec_resume(t, TR_RESUME_SYSCALL, 0);
 		break;
 	case HELD_BROKEN:
-		rec_resume(t, TR_RESUME_CONT, 0);
+		if (!next_stop(r, t, HELD_BROKEN))
+			rec_resume(t, TR_RESUME_CONT, 0);
 		break;
 	case HELD_GROUP:
 		if (t->in_call)
@@ -490,9 +498,6 @@ void rec_traced_go_on(struct recorder *r, struct task *t, int sig)
 		break;
 	case HELD_QUEUE:
 		rec_run(r, t, t->run_how, t->run_sig);
-		break;
-	case HELD_END:
-		rec_task_ends(r, t);
 		break;
 	default:
 		if (!next_stop(r, t, HELD_STOP))

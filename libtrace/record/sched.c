@@ -87,7 +87,12 @@ static void give_turn(struct recorder *r, struct domain *d, struct task *t)
 		rec_state(r, t, t->run_sig == 0 && !t->enters);
 	if (t->enters) {
 		t->enters = false;
-		rec_call_proceed(r, t);
+		d->in_kernel = t->exiting;
+		d->since = tr_now_ns();
+		if (t->exiting)
+			rec_task_ends(r, t);
+		else
+			rec_call_proceed(r, t);
 		return;
 	}
 	rec_resume(t, t->run_how, t->run_sig);

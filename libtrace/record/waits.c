@@ -175,7 +175,7 @@ static void call_again(struct task *t, uint64_t nr)
 	t->fl.interrupted = t->fl.again = true;
 	t->fl.pausing = nr == SYS_pause;
 	if (tr_tracee_set_regs(t->tid, &regs) == 0)
-		rec_resume(t, TR_RESUME_SYSCALL, 0);
+		rec_resume(t, TR_RESUME_CONT, 0); /* to the filter's stop */
 }
 
 /* The kernel told of a stop of a task that the recorder holds for this one,
