@@ -16,13 +16,13 @@ libdeflate-dev libjansson-dev libarchive-dev libxxhash-dev libssl-dev libelf-dev
 libdw-dev libzydis-dev'
 check='bats jq python3 python3-xxhash python3-jsonschema mandoc shellcheck
 clang git sqlite3 perl procps file xz-utils zstd zsh fish gpg gpg-agent
-btrfs-progs xfsprogs'
+btrfs-progs xfsprogs gdb strace'
 demo='jq'
 # The programs that the long tests record.
-long='busybox cargo cmake curl default-jdk-headless emacs-nox ffmpeg gdb golang-go
+long='busybox cargo cmake curl default-jdk-headless emacs-nox ffmpeg golang-go
 gpg gpg-agent guile-3.0 imagemagick lld lua5.4 man-db memcached nginx-light
 ninja-build nodejs ocaml-nox openssl php-cli postgresql redis-server rsync ruby
-rustc strace tmux valgrind vim'
+rustc tmux valgrind vim'
 
 say() {
 	printf '%s\n' "$*" >&2

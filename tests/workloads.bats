@@ -34,7 +34,9 @@ last_line() {
 # threads take turns, or where signals and shared memory do less than that.
 times() {
 	local source=$BATS_TEST_DIRNAME/workloads/$1.c
-	if grep -q pthread_create "$source"; then
+	if grep -q 'sys/ptrace.h' "$source"; then
+		echo $(((${REPEAT:-20} + 1) / 2))
+	elif grep -q pthread_create "$source"; then
 		echo "${REPEAT:-20}"
 	elif grep -q -E 'SA_RESTART|setitimer|MAP_SHARED' "$source"; then
 		echo $(((${REPEAT:-20} + 3) / 4))
@@ -105,6 +107,7 @@ preempted() { stops 'computed for .* and was preempted' "$1"; }
 @test "workload: event files" { workload event_files; }
 @test "workload: exec args" { workload exec_args; }
 @test "workload: exit others" { workload exit_others; }
+@test "workload: foreign memory" { workload foreign_memory; }
 @test "workload: identity" { workload identity; }
 @test "workload: longjmp" { workload longjmp; }
 @test "workload: many children" { workload many_children; }
@@ -137,4 +140,8 @@ preempted() { stops 'computed for .* and was preempted' "$1"; }
 @test "workload: thread storage" { workload thread_storage; }
 @test "workload: threads" { workload threads; }
 @test "workload: timers" { workload timers; }
+@test "workload: tracer attach" { workload tracer_attach; }
+@test "workload: tracer follow" { workload tracer_follow; }
+@test "workload: tracer steps" { workload tracer_steps; }
+@test "workload: tracer world" { workload tracer_world; }
 @test "workload: unknown calls" { workload unknown_calls; }

@@ -360,6 +360,11 @@ static void check_task_event(struct pass *p, const struct tr_event *ev)
 	case TR_EV_CLONE:
 		check_call(p, ev, t);
 		break;
+	case TR_EV_POKE:
+		/* A tracer has made it another call. */
+		if (t->in_call && tr_event_has(ev, TR_F_REGS_AFTER))
+			t->call = ev->regs_after.orig_rax;
+		break;
 	case TR_EV_IMAGE:
 		t->in_call = false; /* execve does not return */
 		break;
