@@ -47,9 +47,9 @@ BINS := $(TOOLS:%=$(BUILD)/bin/%)
 PUBLIC_HEADERS := libtrace/trace.h $(addprefix libtrace/,base/buf.h \
 	base/error.h base/json.h base/sha256.h base/table.h format/check.h \
 	format/event.h format/manifest.h format/reader.h model/canon.h \
-	model/compare.h model/describe.h model/syscalls.h record/record.h \
-	replay/inspect.h replay/replay.h store/archive.h store/have.h \
-	store/prune.h model/redact.h)
+	model/compare.h model/describe.h model/paths.h model/redact.h \
+	model/syscalls.h record/record.h replay/inspect.h replay/replay.h \
+	store/archive.h store/have.h store/prune.h)
 COMPLETIONS := $(foreach t,$(TOOLS),$(BUILD)/completions/bash/$(t) \
 	$(BUILD)/completions/zsh/_$(t) $(BUILD)/completions/fish/$(t).fish)
 UNITS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c))
@@ -187,6 +187,8 @@ install: all $(BUILD)/libtrace.pc ## install below DESTDIR/PREFIX
 	for f in README.md formats/*.md; do \
 		[ ! -f $$f ] || install -m 644 $$f $(docdir) || exit 1; done
 	install -m 644 formats/*.json formats/magic $(datadir)
+	install -d $(datadir)/forensics
+	install -m 644 tests/forensics/*.jq $(datadir)/forensics
 
 uninstall: ## remove what install put there
 	rm -f $(TOOLS:%=$(bindir)/%) $(libdir)/libtrace.a \

@@ -1,6 +1,7 @@
 /* trace-dump: show what a trace holds. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cmd/cli/event_text.h"
 #include "cmd/cli/filter.h"
@@ -31,7 +32,9 @@ static const struct cli_option options[] = {
 	{"files", 0, NULL, "show the stored files", CLI_FLAG, &files},
 	{"maps", 0, NULL, "show the mappings made", CLI_FLAG, &maps},
 	{"stats", 0, NULL, "show counts, sizes and times", CLI_FLAG, &stats},
-	{"format", 'f', "FORMAT", "auto, text or json", CLI_FORMAT, &format},
+	{"format", 'f', "FORMAT",
+	 "auto, text, json, or chrome: a timeline for a browser", CLI_FORMATS,
+	 &format},
 	{"verbose", 'v', NULL, "add registers, memory, mappings, environment",
 	 CLI_FLAG, &verbose},
 	{0},
@@ -50,6 +53,9 @@ static const struct cli_tool tool = {
 	.options = options,
 };
 
+static struct tr_paths *paths;
+static const char *path; /* of what the event under way is about */
+
 /* The events themselves, as they come. */
 static void *events_open(bool json)
 {
@@ -59,13 +65,22 @@ static void *events_open(bool json)
 	return &is_json;
 }
 
+static void event_json(const struct tr_event *ev)
+{
+	struct tr_json *j = tr_describe_json(ev, verbose);
+
+	if (path)
+		tr_json_set(j, "path", tr_json_bytes(path, strlen(path)));
+	cli_json_line(j);
+}
+
 static void events_add(void *state, const struct tr_event *ev)
 {
 	/* `more` events hold only what --verbose shows. */
 	if (ev->type == TR_EV_MORE && !verbose && !filter.types.n)
 		return;
 	if (*(bool *)state)
-		cli_json_line(tr_describe_json(ev, verbose));
+		event_json(ev);
 	else
 		cli_event_text(ev, 0, verbose);
 }
@@ -94,6 +109,10 @@ static size_t choose(const struct cli_view **chosen)
 	};
 	size_t n = 0;
 
+	if (format == CLI_CHROME) {
+		chosen[0] = &cli_view_chrome;
+		return 1;
+	}
 	for (size_t i = 0; i < MAX_VIEWS; i++)
 		if (all[i].wanted)
 			chosen[n++] = all[i].view;
@@ -102,11 +121,22 @@ static size_t choose(const struct cli_view **chosen)
 	return n;
 }
 
+/* A timeline needs to know of every task. */
+static bool wanted(const struct tr_event *ev)
+{
+	bool selected = ev->number >= filter.events.first &&
+			cli_filter_match(&filter, ev);
+
+	return selected || (format == CLI_CHROME &&
+			    (ev->type == TR_EV_IMAGE || ev->type == TR_EV_START ||
+			     ev->type == TR_EV_EXIT));
+}
+
 /* Feed the selected events to the views; damage is said after the rest. */
 static int feed(struct tr_reader *reader, const struct cli_view **views,
 		void **states, size_t n, struct tr_error *err)
 {
-	struct tr_cursor *c = filter.events.first > 1
+	struct tr_cursor *c = filter.events.first > 1 && format != CLI_CHROME
 			      ? tr_cursor_from(reader, filter.events.first)
 			      : tr_cursor_all(reader);
 	const struct tr_event *ev;
@@ -115,13 +145,19 @@ static int feed(struct tr_reader *reader, const struct cli_view **views,
 	while ((r = tr_cursor_next(c, &ev, err)) == 1 && cli_output_ok()) {
 		if (filter.events.last && ev->number > filter.events.last)
 			break;
-		if (!cli_filter_match(&filter, ev))
+		path = paths ? tr_paths_event(paths, ev) : NULL;
+		if (!wanted(ev))
 			continue;
 		for (size_t i = 0; i < n; i++)
 			views[i]->add(states[i], ev);
 	}
 	tr_cursor_free(c);
 	return r < 0 ? -1 : 0;
+}
+
+static bool chosen_events(const struct cli_view **views, size_t n)
+{
+	return n == 1 && views[0] == &view_events;
 }
 
 static int dump(struct tr_reader *reader)
@@ -139,8 +175,11 @@ static int dump(struct tr_reader *reader)
 		putchar('\n');
 	for (size_t i = 0; i < n; i++)
 		states[i] = views[i]->open(json);
+	if (json && chosen_events(views, n))
+		paths = tr_paths_new(tr_reader_manifest(reader)->cwd);
 	if (n)
 		r = feed(reader, views, states, n, &err);
+	tr_paths_free(paths);
 	for (size_t i = 0; i < n; i++)
 		views[i]->close(states[i], reader);
 	if (r < 0)
@@ -151,13 +190,18 @@ static int dump(struct tr_reader *reader)
 int main(int argc, char **argv)
 {
 	int first = cli_parse(&tool, argc, argv), status;
+	struct tr_reader *reader = NULL;
 	struct tr_error err = {0};
-	char *path = cli_trace_name_pick(argv[first], &err);
-	struct tr_reader *reader = path ? tr_reader_open(path, &err) : NULL;
+	char *trace;
 
+	if (format == CLI_CHROME && (header || tasks || files || maps || stats))
+		return cli_fail("--format=chrome shows events only");
+	trace = cli_trace_name_pick(argv[first], &err);
+	if (trace)
+		reader = tr_reader_open(trace, &err);
 	status = reader ? dump(reader) : cli_trouble(&err);
 	if (reader)
 		tr_reader_close(reader);
-	free(path);
+	free(trace);
 	return cli_finish(status);
 }

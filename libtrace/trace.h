@@ -15,6 +15,7 @@
 #include "libtrace/model/canon.h"
 #include "libtrace/model/compare.h"
 #include "libtrace/model/describe.h"
+#include "libtrace/model/paths.h"
 #include "libtrace/model/redact.h"
 #include "libtrace/model/syscalls.h"
 #include "libtrace/record/record.h"

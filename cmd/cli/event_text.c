@@ -68,7 +68,7 @@ void cli_event_line_text(const char *line, char sign)
 	print_member(j, "exit_code", " ");
 	print_member(j, "signal", " ");
 	print_member(j, "registers", " registers ");
-	print_member(j, "memory", " memory ");
+	print_member(j, "root", " memory ");
 	putchar('\n');
 	tr_json_free(j);
 }

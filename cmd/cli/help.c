@@ -70,6 +70,7 @@ static const char *kind_name(enum cli_kind kind)
 		[CLI_RANGE] = "range",     [CLI_LIST] = "string",
 		[CLI_NUMBERS] = "numbers", [CLI_TYPES] = "words",
 		[CLI_SYSCALLS] = "words",  [CLI_IGNORE] = "words",
+		[CLI_FORMATS] = "words",
 	};
 
 	return names[kind];
@@ -80,10 +81,12 @@ static struct tr_json *words(enum cli_kind kind)
 {
 	struct tr_json *list = tr_json_array();
 
-	if (kind == CLI_FORMAT) {
+	if (kind == CLI_FORMAT || kind == CLI_FORMATS) {
 		tr_json_append(list, tr_json_string("auto"));
 		tr_json_append(list, tr_json_string("text"));
 		tr_json_append(list, tr_json_string("json"));
+		if (kind == CLI_FORMATS)
+			tr_json_append(list, tr_json_string("chrome"));
 	} else if (kind == CLI_TYPES) {
 #define X(NAME, code, name, meaning) tr_json_append(list, tr_json_string(name));
 		TR_EVENT_TYPES(X)

@@ -75,14 +75,15 @@ static bool parse_range(const char *s, struct cli_range *r)
 	return r->first >= 1 && r->first <= r->last;
 }
 
-static bool parse_format(const char *s, enum cli_format *f)
+static bool parse_format(const char *s, bool chrome, enum cli_format *f)
 {
 	static const struct {
 		const char *name;
 		enum cli_format value;
-	} table[] = {{"auto", CLI_AUTO}, {"text", CLI_TEXT}, {"json", CLI_JSON}};
+	} table[] = {{"auto", CLI_AUTO}, {"text", CLI_TEXT}, {"json", CLI_JSON},
+		     {"chrome", CLI_CHROME}};
 
-	for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+	for (size_t i = 0; i < 3u + chrome; i++) {
 		if (strcmp(s, table[i].name) == 0) {
 			*f = table[i].value;
 			return true;
@@ -154,9 +155,11 @@ static void apply(const struct cli_tool *tool, const struct cli_option *o,
 				    arg);
 		break;
 	case CLI_FORMAT:
-		if (!parse_format(arg, o->target))
-			usage_error(tool, "--%s: '%s' is not auto, text or json",
-				    o->name, arg);
+	case CLI_FORMATS:
+		if (!parse_format(arg, o->kind == CLI_FORMATS, o->target))
+			usage_error(tool, "--%s: '%s' is not auto, text%s", o->name,
+				    arg, o->kind == CLI_FORMATS ?
+				    ", json or chrome" : " or json");
 		break;
 	case CLI_RANGE:
 		if (!parse_range(arg, o->target))

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum cli_format { CLI_AUTO, CLI_TEXT, CLI_JSON };
+enum cli_format { CLI_AUTO, CLI_TEXT, CLI_JSON, CLI_CHROME };
 
 /* What an option's argument is, and so what `target` points to. */
 enum cli_kind {
@@ -22,7 +22,8 @@ enum cli_kind {
 	CLI_FILE,      /* const char *: completed as a file */
 	CLI_DIRECTORY, /* const char *: completed as a directory */
 	CLI_NUMBER,    /* uint64_t */
-	CLI_FORMAT,    /* enum cli_format */
+	CLI_FORMAT,    /* enum cli_format: auto, text, json */
+	CLI_FORMATS,   /* and chrome */
 	CLI_RANGE,     /* struct cli_range: A..B, A.., ..B or A */
 	CLI_LIST,      /* struct cli_list: every use adds one string */
 	CLI_NUMBERS,   /* struct cli_set of numbers: N,... */

@@ -18,7 +18,7 @@ struct cli_view {
 };
 
 extern const struct cli_view cli_view_tasks, cli_view_files, cli_view_maps,
-	cli_view_stats;
+	cli_view_stats, cli_view_chrome;
 
 /* The manifest; `verbose` adds the environment and the CPU's flags. */
 void cli_print_header(const struct tr_reader *reader, bool json, bool verbose);

@@ -735,7 +735,7 @@ void tr_canon_rest(const struct tr_canon *c, const struct tr_event *ev,
 		put_number("state", "registers", TR_SHOW_HEX,
 			   tr_event_get(ev, TR_F_REGISTERS), fn, arg);
 		put_number("state", "memory", TR_SHOW_HEX,
-			   tr_event_get(ev, TR_F_MEMORY), fn, arg);
+			   tr_event_get(ev, TR_F_ROOT), fn, arg);
 		break;
 	default:
 		break;

@@ -777,7 +777,7 @@ static void with_state(struct tr_event *ev)
 		return;
 	*ev = (struct tr_event){.type = TR_EV_STATE, .number = ev->number,
 				.stream = 1, .task = 1, .time = ev->time};
-	tr_event_set(ev, TR_F_MEMORY, memory);
+	tr_event_set(ev, TR_F_ROOT, memory);
 	tr_event_set(ev, TR_F_REGISTERS, 5);
 }
 
