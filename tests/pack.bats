@@ -491,3 +491,30 @@ all/other " ]
 	one_error trace-replay
 	has "$stderr" '/mine'
 }
+
+@test "a terabyte of holes costs nothing anywhere" {
+	trace-record -o t "$BUILD/workloads/sparse_memfd"
+	[ "$(du -sk t | cut -f 1)" -lt 10000 ]
+	trace-dump --files t >files
+	valid_json files
+	jq -e 'select(.pages_sha256 and .size == 1099511627776)' files
+	trace-pack -q -o packed t
+	[ "$(stat -c %s packed)" -lt 10000000 ]
+	trace-pack -q --compress=zstd -o - t | trace-pack -q -x - -C there
+	[ "$(du -sk there | cut -f 1)" -lt 10000 ]
+	expect 0 trace-verify there/t
+	expect 0 trace-replay there/t
+	# The same bytes, though elsewhere the holes may be others.
+	trace-pack -q there/t
+	cp there/t/manifest.json t/manifest.json
+	trace-pack -q -o one t
+	trace-pack -q -o two there/t
+	cmp one two
+	# A page that changes is found.
+	id=$(jq -s 'map(select(.pages_sha256))[0].file' files)
+	chmod u+w "t/files/$id"
+	printf x | dd of="t/files/$id" bs=1 seek=700000000000 conv=notrunc \
+		status=none
+	expect 1 trace-verify t
+	has "$output" 'changed since it was recorded'
+}

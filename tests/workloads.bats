@@ -114,6 +114,7 @@ preempted() { stops 'computed for .* and was preempted' "$1"; }
 @test "workload: map files" { workload map_files; }
 @test "workload: mappings" { workload mappings; }
 @test "workload: memfd" { workload memfd; }
+@test "workload: sparse_memfd" { workload sparse_memfd; }
 @test "workload: outputs" { workload outputs; }
 @test "workload: pingpong" { workload pingpong; }
 @test "workload: pipes" { workload pipes; }

@@ -16,7 +16,7 @@ struct file {
 	int64_t mtime;
 	char *path;
 	size_t path_len;
-	bool has_digest;
+	bool has_digest, pages;
 	uint8_t sha256[32];
 };
 
@@ -54,16 +54,18 @@ static void add_file(struct state *s, const struct tr_event *ev)
 	};
 }
 
-static void set_digest(struct state *s, uint64_t id, const uint8_t *sha256)
+static void set_digest(struct state *s, uint64_t id, const uint8_t *sha256,
+		       bool pages)
 {
 	/* Digests arrive in the order of files, soon after them. */
 	for (size_t i = s->n; i-- > 0;) {
 		if (s->files[i].id != id)
 			continue;
-		if (!s->files[i].has_digest)
-			memcpy(s->files[i].sha256, sha256,
-			       sizeof s->files->sha256);
+		if (s->files[i].has_digest)
+			return;
+		memcpy(s->files[i].sha256, sha256, sizeof s->files->sha256);
 		s->files[i].has_digest = true;
+		s->files[i].pages = pages;
 		return;
 	}
 }
@@ -71,7 +73,8 @@ static void set_digest(struct state *s, uint64_t id, const uint8_t *sha256)
 static void add_digest(struct state *s, const struct tr_event *ev)
 {
 	if (ev->sha256.len == sizeof s->files->sha256)
-		set_digest(s, tr_event_get(ev, TR_F_FILE), ev->sha256.data);
+		set_digest(s, tr_event_get(ev, TR_F_FILE), ev->sha256.data,
+			   tr_event_get(ev, TR_F_PAGES) == 1);
 }
 
 static void files_add(void *state, const struct tr_event *ev)
@@ -97,7 +100,10 @@ static void file_json(const struct file *f)
 	tr_json_set(j, "mode", tr_json_int((int64_t)f->mode));
 	tr_json_set(j, "size", tr_json_int((int64_t)f->size));
 	tr_json_set(j, "mtime", tr_json_int(f->mtime));
-	tr_json_set(j, "sha256", f->has_digest
+	if (f->pages)
+		tr_json_set(j, "pages_sha256",
+			    tr_json_hex_bytes(f->sha256, sizeof f->sha256));
+	tr_json_set(j, "sha256", f->has_digest && !f->pages
 		    ? tr_json_hex_bytes(f->sha256, sizeof f->sha256)
 		    : tr_json_null());
 	cli_json_line(j);
@@ -124,7 +130,7 @@ static void files_close(void *state, const struct tr_reader *reader)
 	struct state *s = state;
 
 	for (size_t i = 0; i < m->ndigests; i++)
-		set_digest(s, m->digests[i].file, m->digests[i].sha256);
+		set_digest(s, m->digests[i].file, m->digests[i].sha256, false);
 	for (size_t i = 0; i < s->n; i++) {
 		if (s->json)
 			file_json(&s->files[i]);

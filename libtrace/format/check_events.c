@@ -185,6 +185,7 @@ static void add_digest(struct pass *p, const struct tr_event *ev)
 		contradiction(p, ev, "a second digest of the same file");
 	} else {
 		f->has_digest = true;
+		f->pages = tr_event_get(ev, TR_F_PAGES) == 1;
 		memcpy(f->sha256, ev->sha256.data, sizeof f->sha256);
 	}
 }

@@ -41,7 +41,8 @@ static void check_content(struct tr_checker *c, const struct tr_check_file *f,
 					  (uint64_t)st.st_size, f->size);
 		return;
 	}
-	if (tr_sha256_fd(fd, sha256, &err) < 0)
+	if ((f->pages ? tr_sha256_pages_fd(fd, sha256, &err) :
+			tr_sha256_fd(fd, sha256, &err)) < 0)
 		tr_checker_report(c, TR_ESYS, name, -1, f->event, "%s: %s",
 				  f->path, err.text);
 	else if (memcmp(sha256, f->sha256, sizeof sha256) != 0)

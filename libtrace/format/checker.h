@@ -14,7 +14,7 @@ struct tr_check_file {
 	uint64_t event;  /* that declared it */
 	char *path;      /* the original's */
 	uint64_t size;
-	bool has_digest;
+	bool has_digest, pages; /* pages: of that kind */
 	uint8_t sha256[32];
 };
 

@@ -87,7 +87,8 @@ enum tr_event_type {
 	X(PLACE, 38, "place", U, D)     /* enum tr_place */                    \
 	X(DEBUG_REGISTER, 39, "debug_register", U, D) /* poke: its number */   \
 	X(VALUE, 40, "value", U, H)     /* and what it holds from now on */ \
-	X(ROOT, 41, "root", U, H)       /* digest of all memory */
+	X(ROOT, 41, "root", U, H)       /* digest of all memory */             \
+	X(PAGES, 42, "pages", U, D)     /* 1: sha256 is that of pages */
 
 /* Structured fields: tag, JSON name. */
 #define TR_STRUCT_FIELDS(X)                                                    \
@@ -110,7 +111,7 @@ enum tr_field {
 #undef X
 };
 
-#define TR_NSCALARS 42 /* scalar tags are 1..41 */
+#define TR_NSCALARS 43 /* scalar tags are 1..42 */
 
 /* Who produced a syscall's result. */
 enum tr_origin {

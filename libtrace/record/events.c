@@ -144,22 +144,22 @@ void rec_read_ranges(struct recorder *r, const struct task *t,
 
 void rec_digests(struct recorder *r, bool wait)
 {
-	uint8_t sha[32];
-	uint32_t id;
-	bool changed;
+	struct tr_store_digest d;
 
-	while (tr_store_take_digest(r->store, wait, &id, sha, &changed)) {
+	while (tr_store_take_digest(r->store, wait, &d)) {
 		struct tr_event ev = {.type = TR_EV_DIGEST,
-				      .sha256 = {sha, sizeof sha}};
+				      .sha256 = {d.sha256, sizeof d.sha256}};
 		char text[64];
 
-		tr_event_set(&ev, TR_F_FILE, id);
+		tr_event_set(&ev, TR_F_FILE, d.id);
+		if (d.pages)
+			tr_event_set(&ev, TR_F_PAGES, 1);
 		tr_event_mark(&ev, TR_F_SHA256);
 		rec_emit(r, &ev);
-		if (!changed)
+		if (!d.changed)
 			continue;
 		snprintf(text, sizeof text,
-			 "files/%u changed while it was recorded", id);
+			 "files/%u changed while it was recorded", d.id);
 		rec_note(r, 0, 0, TR_NOTE_FILE_CHANGED, text);
 	}
 }

@@ -10,6 +10,7 @@
 
 #include "libtrace/base/alloc.h"
 #include "libtrace/base/io.h"
+#include "libtrace/base/sha256.h"
 
 void tr_backing_add(struct tr_backing *b, const struct tr_event *ev)
 {
@@ -36,16 +37,21 @@ static int fill(const struct tr_backing *b, uint32_t file, int fd,
 				       O_RDONLY | O_CLOEXEC | O_NOFOLLOW |
 				       O_NONBLOCK);
 	struct stat st;
-	off_t done = 0;
+	off_t at = 0, end;
 
 	if (from < 0 || fstat(from, &st) < 0)
 		return tr_fail_errno(err, "%s", name);
-	if (ftruncate(fd, st.st_size) < 0 || lseek(fd, 0, SEEK_SET) < 0)
+	if (ftruncate(fd, st.st_size) < 0)
 		return tr_fail_errno(err, "%s: copying into memory", name);
-	while (done < st.st_size)
-		if (sendfile(fd, from, &done, (size_t)(st.st_size - done)) <= 0)
-			return tr_fail_errno(err, "%s: copying into memory",
-					     name);
+	/* Holes stay holes: there may be a terabyte of them. */
+	while (tr_next_data(from, st.st_size, &at, &end)) {
+		if (lseek(fd, at, SEEK_SET) < 0)
+			return tr_fail_errno(err, "%s: seek", name);
+		while (at < end)
+			if (sendfile(fd, from, &at, (size_t)(end - at)) <= 0)
+				return tr_fail_errno(err, "%s: copying into "
+						     "memory", name);
+	}
 	return 0;
 }
 

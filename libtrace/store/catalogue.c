@@ -58,6 +58,7 @@ static int add_digest(struct tr_catalogue *c, const struct tr_event *ev,
 			       "stored file", (unsigned long long)ev->number);
 	memcpy(s->sha256, ev->sha256.data, TR_SHA256_SIZE);
 	s->has_digest = true;
+	s->pages = tr_event_get(ev, TR_F_PAGES) == 1;
 	return 0;
 }
 
@@ -112,6 +113,13 @@ void tr_catalogue_release(struct tr_catalogue *c)
 	*c = (struct tr_catalogue){0};
 }
 
+int tr_stored_digest(const struct tr_stored *s, int fd,
+		     uint8_t sha256[TR_SHA256_SIZE], struct tr_error *err)
+{
+	return s->pages ? tr_sha256_pages_fd(fd, sha256, err) :
+			  tr_sha256_fd(fd, sha256, err);
+}
+
 int tr_stored_changed(const struct tr_stored *s, int fd, struct tr_error *err)
 {
 	uint8_t sha256[TR_SHA256_SIZE];
@@ -129,7 +137,7 @@ int tr_stored_changed(const struct tr_stored *s, int fd, struct tr_error *err)
 		return 0;
 	if (!s->has_digest)
 		return (uint64_t)st.st_size != s->size;
-	if (tr_sha256_fd(fd, sha256, err) < 0)
+	if (tr_stored_digest(s, fd, sha256, err) < 0)
 		return -1;
 	return memcmp(sha256, s->sha256, TR_SHA256_SIZE) != 0;
 }

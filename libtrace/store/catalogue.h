@@ -18,6 +18,7 @@ struct tr_stored {
 	int64_t mtime; /* ns */
 	char *path;    /* of the original; "" when it has none in text form */
 	bool has_digest;
+	bool pages;    /* the digest is that of pages; it may have holes */
 	uint8_t sha256[TR_SHA256_SIZE];
 };
 
@@ -34,6 +35,11 @@ void tr_catalogue_read_some(struct tr_catalogue *c, struct tr_reader *r);
 void tr_catalogue_release(struct tr_catalogue *c);
 /* NULL when no event declares the id. */
 struct tr_stored *tr_catalogue_find(const struct tr_catalogue *c, uint64_t id);
+
+/* The digest of what fd is open on, of the kind that s has. */
+int tr_stored_digest(const struct tr_stored *s, int fd,
+		     uint8_t sha256[TR_SHA256_SIZE], struct tr_error *err)
+	TR_MUST_CHECK;
 
 /*
  * Has the stored file open as fd, which its entry describes, changed since it

@@ -40,7 +40,7 @@ static bool is_it(int fd, const struct tr_stored *s)
 	uint8_t sha256[TR_SHA256_SIZE];
 	struct tr_error ignored;
 
-	return tr_sha256_fd(fd, sha256, &ignored) == 0 &&
+	return tr_stored_digest(s, fd, sha256, &ignored) == 0 &&
 	       memcmp(sha256, s->sha256, TR_SHA256_SIZE) == 0;
 }
 
@@ -93,7 +93,7 @@ static int fetch_from(int out, const char *path, const struct tr_stored *s,
 	}
 	if (ftruncate(out, 0) < 0 || lseek(out, 0, SEEK_SET) < 0)
 		return tr_fail_errno(err, "truncate");
-	if (!room || s->size > *room)
+	if (!room || s->pages || s->size > *room)
 		return 0;
 	r = try_copy(out, in, s);
 	if (r < 0)

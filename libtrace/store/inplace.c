@@ -174,7 +174,7 @@ static int put_in_place(struct job *j, const struct tr_stored *s,
 
 	if (fd < 0)
 		return file_errno(j, s, err);
-	if (tr_sha256_fd(fd, sha256, err) < 0)
+	if (tr_stored_digest(s, fd, sha256, err) < 0)
 		return file_error(j, s, err);
 	if (s->has_digest && memcmp(sha256, s->sha256, TR_SHA256_SIZE) != 0)
 		return tr_fail(err, TR_ECORRUPT, "%s/files/%u: %.200s: changed "

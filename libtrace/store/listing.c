@@ -214,6 +214,7 @@ static int add_digest(struct tr_listing *l, size_t i, struct tr_error *err)
 			       "since it was recorded", t->path, s->id,
 			       s->path);
 	it->digested = s->has_digest;
+	it->is_sparse = s->pages;
 	memcpy(it->sha256, s->sha256, TR_SHA256_SIZE);
 	return 0;
 }

@@ -26,6 +26,7 @@ struct tr_list_item {
 	 * the file has changed, or when the packer has computed it. */
 	bool digested;
 	uint8_t sha256[TR_SHA256_SIZE];
+	bool is_sparse; /* with a digest of pages */
 	bool is_link, is_absent; /* for the packer's use */
 };
 

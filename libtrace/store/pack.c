@@ -18,6 +18,8 @@ struct job {
 	uint8_t *block; /* BLOCK bytes */
 	struct tr_pack_stats stats;
 	struct tr_listing list;
+	struct tr_extent *extents; /* of the file at hand */
+	size_t n, cap;
 };
 
 static void tell(struct job *j, const char *member)
@@ -61,6 +63,77 @@ static int put_data(struct job *j, int fd, const char *path, uint64_t size,
 	return 0;
 }
 
+#define PAGE 4096
+
+/* Add the run of data but for its pages of zeroes, so that it is the same
+ * wherever the filesystem has holes. */
+static int add_extents(struct job *j, int fd, uint64_t at, uint64_t end,
+		       struct tr_error *err)
+{
+	static const uint8_t zeroes[PAGE];
+	uint8_t page[PAGE];
+
+	for (; at < end; at += PAGE) {
+		struct tr_extent *last = j->n ? &j->extents[j->n - 1] : NULL;
+		uint64_t length = end - at < PAGE ? end - at : PAGE;
+		ssize_t n = tr_pread_full(fd, page, length, (off_t)at);
+
+		if (n < 0)
+			return tr_fail_errno(err, "read");
+		if (memcmp(page, zeroes, (size_t)n) == 0)
+			continue;
+		if (last && last->offset + last->length == at) {
+			last->length += length;
+			continue;
+		}
+		TR_GROW(j->extents, j->n, j->cap);
+		j->extents[j->n++] = (struct tr_extent){at, length};
+	}
+	return 0;
+}
+
+static int find_extents(struct job *j, int fd, uint64_t size,
+			struct tr_error *err)
+{
+	off_t at = 0, end;
+
+	j->n = 0;
+	while (tr_next_data(fd, (off_t)size, &at, &end)) {
+		at -= at % PAGE;
+		end += (PAGE - end % PAGE) % PAGE;
+		if (end > (off_t)size)
+			end = (off_t)size;
+		if (add_extents(j, fd, (uint64_t)at, (uint64_t)end, err) < 0)
+			return -1;
+		at = end;
+	}
+	return 0;
+}
+
+/* A file that is mostly holes. */
+static int put_sparse(struct job *j, int fd, const char *path, uint64_t size,
+		      struct tr_error *err)
+{
+	uint64_t at = 0;
+
+	if (find_extents(j, fd, size, err) < 0)
+		return tr_error_prefix(err, "%s", path);
+	if (tr_tape_file(j->tape, path, size, j->extents, j->n, false, err) < 0)
+		return -1;
+	for (size_t i = 0; i < j->n; i++) {
+		const struct tr_extent *e = &j->extents[i];
+
+		if (tr_tape_skip(j->tape, e->offset - at, err) < 0)
+			return -1;
+		if (lseek(fd, (off_t)e->offset, SEEK_SET) < 0)
+			return tr_fail_errno(err, "%s", path);
+		if (put_data(j, fd, path, e->length, NULL, err) < 0)
+			return -1;
+		at = e->offset + e->length;
+	}
+	return tr_tape_skip(j->tape, size - at, err);
+}
+
 static int put_file(struct job *j, size_t i, const char *path,
 		    struct tr_error *err)
 {
@@ -68,6 +141,8 @@ static int put_file(struct job *j, size_t i, const char *path,
 	TR_AUTOCLOSE int fd = tr_listing_open(&j->list, i, err);
 	struct tr_sha256 *h = NULL;
 
+	if (fd >= 0 && it->is_sparse)
+		return put_sparse(j, fd, path, it->size, err);
 	if (fd < 0 || tr_tape_file(j->tape, path, it->size, NULL, 0,
 				   it->kind == TR_MEMBER_CHUNK, err) < 0)
 		return -1;
@@ -194,6 +269,7 @@ int tr_pack_write(int out, const char *const *dirs, size_t n,
 	r = pack(&j, out, err);
 	*stats = j.stats;
 	free(j.block);
+	free(j.extents);
 	tr_listing_release(&j.list);
 	return r;
 }

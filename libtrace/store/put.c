@@ -14,6 +14,7 @@
 #include "libtrace/base/alloc.h"
 #include "libtrace/base/fault.h"
 #include "libtrace/base/io.h"
+#include "libtrace/base/sha256.h"
 
 struct source {
 	int fd;          /* readable */
@@ -127,38 +128,20 @@ static int copy_range(int in, int out, off_t at, off_t end, bool *in_kernel)
 	return 0;
 }
 
-/* The next run of data at or after `at`; without SEEK_DATA, everything. */
-static void next_data(const struct source *src, off_t at, off_t *data,
-		      off_t *hole)
-{
-	off_t size = src->st.st_size;
-
-	*data = at;
-	*hole = size;
-	if (!src->own_offset)
-		return;
-	*data = lseek(src->fd, at, SEEK_DATA);
-	if (*data < 0) {
-		*data = errno == ENXIO ? size : at;
-		return;
-	}
-	*hole = lseek(src->fd, *data, SEEK_HOLE);
-	if (*hole <= *data || *hole > size)
-		*hole = size;
-}
-
 static int put_copy(const struct source *src, int out)
 {
 	const off_t max = (off_t)1 << 62, size = src->st.st_size;
 	bool in_kernel = true;
-	off_t data, hole;
+	off_t at = 0, end = size;
 
 	if (size == 0) /* proc(5) files tell no size: read to the end */
 		return copy_range(src->fd, out, 0, max, &in_kernel);
-	for (off_t at = 0; at < size; at = hole) {
-		next_data(src, at, &data, &hole);
-		if (copy_range(src->fd, out, data, hole, &in_kernel) < 0)
+	/* Seeking would move the offset that another holder relies on. */
+	while (at < size &&
+	       (!src->own_offset || tr_next_data(src->fd, size, &at, &end))) {
+		if (copy_range(src->fd, out, at, end, &in_kernel) < 0)
 			return -1;
+		at = end;
 	}
 	return ftruncate(out, size);
 }

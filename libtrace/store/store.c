@@ -24,12 +24,6 @@ struct entry {
 	struct entry *chain; /* hash bucket */
 };
 
-struct done {
-	uint32_t id;
-	uint8_t sha256[TR_SHA256_SIZE];
-	bool changed;
-};
-
 struct tr_store {
 	int files_fd;
 	struct entry **entries; /* by id - 1 */
@@ -44,7 +38,7 @@ struct tr_store {
 	struct entry **queue; /* entry pointers are stable, entries is not */
 	size_t queued, queue_cap, next;
 	size_t pending; /* queued and not yet finished */
-	struct done *done;
+	struct tr_store_digest *done;
 	size_t ndone, done_cap, taken;
 	bool stop;
 };
@@ -129,16 +123,30 @@ static bool digest_fd(struct tr_store *s, int fd, uint8_t *sha256)
 	return true;
 }
 
-static bool digest_entry(struct tr_store *s, const struct entry *e,
-			 struct done *d)
+/* A terabyte of holes is not read. */
+static bool is_mostly_holes(const struct stat *st)
 {
+	return st->st_size >= (off_t)1 << 30 &&
+	       st->st_blocks < st->st_size / 512 / 2;
+}
+
+static bool digest_entry(struct tr_store *s, const struct entry *e,
+			 struct tr_store_digest *d)
+{
+	struct tr_error ignored;
 	TR_AUTOCLOSE int fd = -1;
 	char name[16];
 	struct stat st;
 
 	snprintf(name, sizeof name, "%u", e->file.id);
 	fd = openat(s->files_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	if (fd < 0 || !digest_fd(s, fd, d->sha256) || fstat(fd, &st) < 0)
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return false;
+	d->pages = is_mostly_holes(&st);
+	if (d->pages ? tr_sha256_pages_fd(fd, d->sha256, &ignored) < 0 :
+		       !digest_fd(s, fd, d->sha256))
+		return false;
+	if (fstat(fd, &st) < 0)
 		return false;
 	d->id = e->file.id;
 	d->changed = !same_content(&st, &e->stored);
@@ -151,7 +159,7 @@ static void *digest_thread(void *arg)
 
 	pthread_mutex_lock(&s->lock);
 	while (!s->stop) {
-		struct done d;
+		struct tr_store_digest d;
 		bool ok;
 
 		if (s->next == s->queued) {
@@ -274,8 +282,8 @@ const struct tr_store_file *tr_store_add(struct tr_store *s, int fd,
 	return &e->file;
 }
 
-bool tr_store_take_digest(struct tr_store *s, bool wait, uint32_t *id,
-			  uint8_t *sha256, bool *changed)
+bool tr_store_take_digest(struct tr_store *s, bool wait,
+			  struct tr_store_digest *digest)
 {
 	bool got;
 
@@ -284,11 +292,7 @@ bool tr_store_take_digest(struct tr_store *s, bool wait, uint32_t *id,
 		pthread_cond_wait(&s->ready, &s->lock);
 	got = s->taken < s->ndone;
 	if (got) {
-		const struct done *d = &s->done[s->taken++];
-
-		*id = d->id;
-		*changed = d->changed;
-		memcpy(sha256, d->sha256, TR_SHA256_SIZE);
+		*digest = s->done[s->taken++];
 	}
 	pthread_mutex_unlock(&s->lock);
 	return got;

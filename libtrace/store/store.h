@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 
 #include "libtrace/base/error.h"
+#include "libtrace/base/sha256.h"
 #include "libtrace/format/event.h"
 
 struct tr_store;
@@ -38,14 +39,21 @@ const struct tr_store_file *tr_store_add(struct tr_store *s, int fd,
 					 const char *path, bool *is_new,
 					 struct tr_error *err) TR_MUST_CHECK;
 
+struct tr_store_digest {
+	uint32_t id;
+	uint8_t sha256[TR_SHA256_SIZE];
+	bool pages;   /* it is one of pages: tr_sha256_pages_fd */
+	bool changed; /* the stored file no longer has the size or mtime it was
+			 stored with */
+};
+
 /*
- * Take one finished digest: returns true and fills id, sha256 (32 bytes) and
- * *changed (the stored file no longer has the size or mtime it was stored
- * with).  With `wait`, blocks until one is ready or all have been taken.  A
- * file that cannot be read back gives no digest.
+ * Take one finished digest: returns true and fills *d.  With `wait`, blocks
+ * until one is ready or all have been taken.  A file that cannot be read back
+ * gives no digest.
  */
-bool tr_store_take_digest(struct tr_store *s, bool wait, uint32_t *id,
-			  uint8_t *sha256, bool *changed);
+bool tr_store_take_digest(struct tr_store *s, bool wait,
+			  struct tr_store_digest *d);
 
 /* The methods tried, best first, can be limited for tests with the fault
  * points store-clone, store-link and store-copy-range. */

@@ -62,7 +62,7 @@ static int parse(const struct tr_tape_member *in, struct tr_member *m,
 		return 0;
 	if (in->type != (tr_member_is_dir(m) ? TR_TAPE_DIR : TR_TAPE_FILE))
 		return hostile(in->path, "a member of the wrong type", err);
-	if (in->sparse)
+	if (in->sparse && m->kind != TR_MEMBER_FILE)
 		return hostile(in->path, "a file with holes", err);
 	return 0;
 }
@@ -107,6 +107,38 @@ static int take_data(struct job *j, int fd, const char *path,
 	return r;
 }
 
+/*
+ * A file that the trace says is mostly holes, of the size it says: what is
+ * written is what the archive has, and holes are not read again.
+ */
+static int take_sparse(struct job *j, int fd, const struct tr_stored *s,
+		       const char *path, uint8_t sha256[TR_SHA256_SIZE],
+		       struct tr_error *err)
+{
+	uint64_t offset;
+	const void *data;
+	size_t n;
+	int r;
+
+	while ((r = tr_tape_data(j->tape, &data, &n, &offset, err)) > 0) {
+		if (offset > s->size || n > s->size - offset)
+			return hostile(path, "data behind its end", err);
+		if (n > j->room)
+			return limit_exceeded(path, err);
+		if (tr_fault("unpack-write") ||
+		    tr_pwrite_all(fd, data, n, (off_t)offset) < 0)
+			return tr_fail_errno(err, "%s: write", path);
+		j->room -= n;
+		j->stats.bytes += n;
+		tell(j, path);
+	}
+	if (r < 0)
+		return -1;
+	if (ftruncate(fd, (off_t)s->size) < 0)
+		return tr_fail_errno(err, "%s", path);
+	return tr_sha256_pages_fd(fd, sha256, err);
+}
+
 static int take_stored(struct job *j, int fd, const struct tr_member *m,
 		       const struct tr_stored *s, const char *path,
 		       struct tr_error *err)
@@ -120,6 +152,11 @@ static int take_stored(struct job *j, int fd, const struct tr_member *m,
 	if (how == TR_FETCH_CLONED) {
 		j->stats.cloned_bytes += s->size;
 		return tr_tree_written(j->tree, m, s->sha256, err);
+	}
+	if (s && s->pages) {
+		if (take_sparse(j, fd, s, path, sha256, err) < 0)
+			return -1;
+		return tr_tree_written(j->tree, m, sha256, err);
 	}
 	h = tr_sha256_new();
 	if (take_data(j, fd, path, h, err) < 0) {
@@ -136,11 +173,14 @@ static int take_file(struct job *j, const struct tr_tape_member *in,
 	const struct tr_stored *s;
 	TR_AUTOCLOSE int fd = -1;
 
-	if (in->size > j->room)
+	if (in->size > j->room && !in->sparse)
 		return limit_exceeded(in->path, err);
 	fd = tr_tree_create(j->tree, m, &s, err);
 	if (fd < 0)
 		return -1;
+	if (in->sparse && (!s || !s->pages || s->size != in->size))
+		return hostile(in->path, "a file with holes, which the trace "
+			       "does not say", err);
 	if (m->kind == TR_MEMBER_FILE)
 		return take_stored(j, fd, m, s, in->path, err);
 	return take_data(j, fd, in->path, NULL, err);

@@ -130,15 +130,13 @@ static inline void sample_files(struct sample_writer *w, struct tr_store *store)
 static inline void sample_digests(struct sample_writer *w,
 				  struct tr_store *store)
 {
-	uint8_t sha256[32];
-	bool changed;
-	uint32_t id;
+	struct tr_store_digest d;
 
-	while (tr_store_take_digest(store, true, &id, sha256, &changed)) {
+	while (tr_store_take_digest(store, true, &d)) {
 		struct tr_event ev = {.type = TR_EV_DIGEST,
-				      .sha256 = {sha256, sizeof sha256}};
+				      .sha256 = {d.sha256, sizeof d.sha256}};
 
-		tr_event_set(&ev, TR_F_FILE, id);
+		tr_event_set(&ev, TR_F_FILE, d.id);
 		tr_event_mark(&ev, TR_F_SHA256);
 		if (!w->s->no_digests)
 			sample_put(w, &ev);

@@ -190,13 +190,12 @@ static bool digest_is(const uint8_t *sha256, const char *hex)
 /* The test vectors of FIPS 180-4 for "abc" and the empty message. */
 static void digests(void)
 {
-	uint8_t sha256[32];
+	struct tr_store_digest d;
 	struct tr_error err;
-	bool is_new, changed;
-	uint32_t id;
+	bool is_new;
 
 	open_store("digests");
-	CHECK(!tr_store_take_digest(store, true, &id, sha256, &changed));
+	CHECK(!tr_store_take_digest(store, true, &d));
 	sample_file("abc", "abc", 3);
 	sample_file("empty", "", 0);
 	TR_AUTOCLOSE int abc = open("abc", O_RDONLY);
@@ -204,25 +203,24 @@ static void digests(void)
 
 	CHECK(add(abc, "abc", &is_new, NULL, &err) == 1);
 	CHECK(add(empty, "empty", &is_new, NULL, &err) == 2);
-	CHECK(tr_store_take_digest(store, true, &id, sha256, &changed));
-	CHECK(id == 1 && !changed);
-	CHECK(digest_is(sha256, "ba7816bf8f01cfea414140de5dae2223"
+	CHECK(tr_store_take_digest(store, true, &d));
+	CHECK(d.id == 1 && !d.changed && !d.pages);
+	CHECK(digest_is(d.sha256, "ba7816bf8f01cfea414140de5dae2223"
 			"b00361a396177a9cb410ff61f20015ad"));
-	CHECK(tr_store_take_digest(store, true, &id, sha256, &changed));
-	CHECK(id == 2 && !changed);
-	CHECK(digest_is(sha256, "e3b0c44298fc1c149afbf4c8996fb924"
+	CHECK(tr_store_take_digest(store, true, &d));
+	CHECK(d.id == 2 && !d.changed && !d.pages);
+	CHECK(digest_is(d.sha256, "e3b0c44298fc1c149afbf4c8996fb924"
 			"27ae41e4649b934ca495991b7852b855"));
-	CHECK(!tr_store_take_digest(store, true, &id, sha256, &changed));
+	CHECK(!tr_store_take_digest(store, true, &d));
 	close_store();
 }
 
 /* The first file keeps the digest thread busy while the second is changed. */
 static void change_is_noticed(void)
 {
-	uint8_t sha256[32];
+	struct tr_store_digest d;
 	struct tr_error err;
-	bool is_new, changed = false;
-	uint32_t id;
+	bool is_new;
 
 	open_store("change");
 	TR_AUTOCLOSE int busy = open("busy", O_RDWR | O_CREAT, 0600);
@@ -237,10 +235,42 @@ static void change_is_noticed(void)
 	TR_AUTOCLOSE int out = openat(trace_dir, "files/2", O_WRONLY);
 
 	CHECK(pwrite(out, "12345", 5, 0) == 5);
-	CHECK(tr_store_take_digest(store, true, &id, sha256, &changed));
-	CHECK(id == 1 && !changed);
-	CHECK(tr_store_take_digest(store, true, &id, sha256, &changed));
-	CHECK(id == 2 && changed);
+	CHECK(tr_store_take_digest(store, true, &d));
+	CHECK(d.id == 1 && !d.changed && !d.pages);
+	CHECK(tr_store_take_digest(store, true, &d));
+	CHECK(d.id == 2 && d.changed);
+	close_store();
+}
+
+/* A terabyte of holes: only its pages are read, wherever its holes are. */
+static void holes(void)
+{
+	const off_t size = (off_t)1 << 40;
+	uint8_t once[TR_SHA256_SIZE];
+	struct tr_store_digest d;
+	struct tr_error err;
+	struct stat st;
+	bool is_new;
+
+	open_store("holes");
+	TR_AUTOCLOSE int fd = memfd_create("holes", MFD_CLOEXEC);
+
+	CHECK(ftruncate(fd, size) == 0 && pwrite(fd, "ab", 2, 4095) == 2);
+	CHECK(pwrite(fd, "end", 3, size - 3) == 3);
+	CHECK(add(fd, "holes", &is_new, NULL, &err) == 1);
+	CHECK(tr_store_take_digest(store, true, &d));
+	CHECK(d.pages && !d.changed);
+	CHECK(fstatat(trace_dir, "files/1", &st, 0) == 0);
+	CHECK(st.st_size == size && st.st_blocks * 512 < 1 << 20);
+	CHECK(tr_sha256_pages_fd(fd, once, &err) == 0);
+	CHECK(memcmp(once, d.sha256, sizeof once) == 0);
+	/* Pages of zeroes are no different from holes, other bytes are. */
+	CHECK(pwrite(fd, (char[8192]){0}, 8192, size / 2 + 7) == 8192);
+	CHECK(tr_sha256_pages_fd(fd, once, &err) == 0);
+	CHECK(memcmp(once, d.sha256, sizeof once) == 0);
+	CHECK(pwrite(fd, "x", 1, size / 2) == 1);
+	CHECK(tr_sha256_pages_fd(fd, once, &err) == 0);
+	CHECK(memcmp(once, d.sha256, sizeof once) != 0);
 	close_store();
 }
 
@@ -421,6 +451,7 @@ int main(int argc, char **argv)
 	RUN(holes_stay_holes);
 	RUN(digests);
 	RUN(change_is_noticed);
+	RUN(holes);
 	RUN(close_early);
 	RUN(kernel_copy);
 	RUN(kernel_copy_refused);
