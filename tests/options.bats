@@ -62,6 +62,22 @@ load helpers
 	has "$stderr" 'exit status 4'
 }
 
+@test "--digest=syscall: of threads that wait in calls" {
+	expect 0 trace-record --digest=syscall -o t \
+		"$BUILD/workloads/watched_buffers"
+	expect 0 trace-replay t
+	# Every call of a thread is followed by its digest: nothing is put off.
+	calls=$(trace-dump -f json t | jq -s '[.[] | select(.type == "syscall")] |
+		length')
+	states=$(trace-dump -f json t | jq -s '[.[] | select(.type == "state")] |
+		length')
+	((states * 10 > calls * 9)) || fail "$calls calls, $states digests"
+	expect 0 trace-dump -f json --stats t
+	jq -e '.syscalls[] | select(.name == "recvmsg" or .name == "poll" or
+		.name == "read" or .name == "waitid") | .exposed == 0' \
+		<<<"$output" >/dev/null || fail "$output"
+}
+
 @test "--no-wait: output has its end with the first process" {
 	out=$(timeout 20 trace-record --no-wait -o t sh -c \
 		'echo now; sleep 3 >/dev/null 2>&1 &')

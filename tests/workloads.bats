@@ -109,6 +109,7 @@ preempted() { stops 'computed for .* and was preempted' "$1"; }
 @test "workload: exit others" { workload exit_others; }
 @test "workload: foreign memory" { workload foreign_memory; }
 @test "workload: identity" { workload identity; }
+@test "workload: long turns" { workload long_turns; }
 @test "workload: longjmp" { workload longjmp; }
 @test "workload: many children" { workload many_children; }
 @test "workload: map files" { workload map_files; }
@@ -146,3 +147,4 @@ preempted() { stops 'computed for .* and was preempted' "$1"; }
 @test "workload: tracer steps" { workload tracer_steps; }
 @test "workload: tracer world" { workload tracer_world; }
 @test "workload: unknown calls" { workload unknown_calls; }
+@test "workload: watched buffers" { workload watched_buffers; }

@@ -7,7 +7,7 @@
 #include "libtrace/base/alloc.h"
 
 struct call {
-	uint64_t count, errors, denied, emulated, captured, duration;
+	uint64_t count, errors, denied, emulated, captured, exposed, duration;
 };
 
 struct stream {
@@ -40,6 +40,7 @@ static void add_call(struct state *s, const struct tr_event *ev)
 	int64_t result = (int64_t)tr_event_get(ev, TR_F_RESULT);
 
 	c->count++;
+	c->exposed += tr_event_get(ev, TR_F_EXPOSED) == 1;
 	c->duration += tr_event_get(ev, TR_F_DURATION);
 	/* Results from -4095 to -1 are errors: syscall(2). */
 	c->errors += result < 0 && result >= -4095;
@@ -171,6 +172,7 @@ static struct tr_json *calls_json(const struct state *s)
 		set(j, "denied", c->denied);
 		set(j, "emulated", c->emulated);
 		set(j, "captured", c->captured);
+		set(j, "exposed", c->exposed);
 		set(j, "duration", c->duration);
 		tr_json_append(list, j);
 	}
@@ -207,15 +209,16 @@ static void print_counts(const struct state *s)
 
 static void print_calls(const struct state *s)
 {
-	printf("\n%-20s %10s %8s %8s %8s %12s\n", "syscall", "calls", "errors",
-	       "denied", "captured", "seconds");
+	printf("\n%-20s %10s %8s %8s %8s %8s %12s\n", "syscall", "calls",
+	       "errors", "denied", "captured", "exposed", "seconds");
 	for (size_t i = 0; i < s->ncalls; i++) {
 		const struct call *c = &s->calls[i];
 
 		if (c->count)
 			printf("%-20s %10" PRIu64 " %8" PRIu64 " %8" PRIu64
-			       " %8" PRIu64 " %12.6f\n", call_name(s, i),
-			       c->count, c->errors, c->denied, c->captured,
+			       " %8" PRIu64 " %8" PRIu64 " %12.6f\n",
+			       call_name(s, i), c->count, c->errors, c->denied,
+			       c->captured, c->exposed,
 			       (double)c->duration / 1e9);
 	}
 }

@@ -88,7 +88,8 @@ enum tr_event_type {
 	X(DEBUG_REGISTER, 39, "debug_register", U, D) /* poke: its number */   \
 	X(VALUE, 40, "value", U, H)     /* and what it holds from now on */ \
 	X(ROOT, 41, "root", U, H)       /* digest of all memory */             \
-	X(PAGES, 42, "pages", U, D)     /* 1: sha256 is that of pages */
+	X(PAGES, 42, "pages", U, D)     /* 1: sha256 is that of pages */       \
+	X(EXPOSED, 43, "exposed", U, D) /* memory was written as others ran */
 
 /* Structured fields: tag, JSON name. */
 #define TR_STRUCT_FIELDS(X)                                                    \
@@ -111,7 +112,7 @@ enum tr_field {
 #undef X
 };
 
-#define TR_NSCALARS 43 /* scalar tags are 1..42 */
+#define TR_NSCALARS 44 /* scalar tags are 1..43 */
 
 /* Who produced a syscall's result. */
 enum tr_origin {

@@ -10,6 +10,7 @@
 #ifndef TR_INTERCEPT_ABI_H
 #define TR_INTERCEPT_ABI_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define TR_INJECT_BASE 0x70000000ul
@@ -17,6 +18,18 @@
 #define TR_INJECT_SCRATCH (TR_INJECT_BASE + 0x1000)
 #define TR_INJECT_SCRATCH_SIZE 0x1000ul
 #define TR_INJECT_END (TR_INJECT_BASE + 0x2000)
+
+/* While recording, results of blocked calls are kept here until they can be
+ * given to the program. */
+#define TR_SCRATCH_BASE 0x71000000ul
+#define TR_SCRATCH_END 0x78000000ul
+
+/* Is the mapping the engine's? */
+static inline bool tr_is_engine(uint64_t start, uint64_t end)
+{
+	return (start >= TR_INJECT_BASE && end <= TR_INJECT_END) ||
+	       (start >= TR_SCRATCH_BASE && end <= TR_SCRATCH_END);
+}
 
 /* The code, as assembled into the library; position independent. */
 extern const uint8_t tr_inject_start[], tr_inject_end[];

@@ -110,7 +110,11 @@ void tr_fx_in(struct tr_fx *fx, unsigned arg, uint64_t addr, uint64_t len)
 void tr_fx_out_always(struct tr_fx *fx, unsigned arg, uint64_t addr,
 		      uint64_t len)
 {
-	if (fx->exit && addr != 0 && len != 0)
+	if (!fx->exit || addr == 0 || len == 0)
+		return;
+	if (fx->unprobed)
+		append(fx, arg, addr, len, false);
+	else
 		append_readable(fx, arg, addr, len);
 }
 

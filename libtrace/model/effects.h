@@ -12,6 +12,8 @@ struct tr_fx {
 	struct tr_call *call;
 	struct tr_ranges *ranges; /* where to append */
 	bool exit;
+	bool most; /* as at exit, but for the most that can come */
+	bool unprobed; /* and whether or not it is readable */
 };
 
 /* At exit, and the call returned an error. */

@@ -527,6 +527,7 @@ static bool do_sched_setattr(struct tr_fx *fx)
 
 #define MMSG_SIZE 64u
 #define MMSG_LEN 56u
+#define MAX_MSG 0x7ffff000u
 
 /* Each element is a struct msghdr and the bytes it took. */
 static bool do_sendmmsg(struct tr_fx *fx)
@@ -558,7 +559,8 @@ static bool do_recvmmsg(struct tr_fx *fx)
 		if (!tr_fx_u32(fx, at + MMSG_LEN, &len))
 			break;
 		/* No name is longer than a sockaddr_storage. */
-		tr_fx_msg(fx, 1, at, TR_DIR_OUT, fx->exit ? len : 0, 128);
+		tr_fx_msg(fx, 1, at, TR_DIR_OUT,
+			  fx->most ? MAX_MSG : fx->exit ? len : 0, 128);
 		tr_fx_out(fx, 1, at + MMSG_LEN, 4);
 	}
 	return true;

@@ -140,7 +140,7 @@ static void buffer(struct tr_fx *fx, const struct tr_sys *sys, unsigned i)
 		return;
 	if (a->even_on_error)
 		tr_fx_out_always(fx, i, addr, len);
-	else if (a->size.kind == TR_SIZE_RESULT && !a->size.limit)
+	else if (a->size.kind == TR_SIZE_RESULT && !fx->most)
 		tr_fx_out_exact(fx, i, addr, len);
 	else
 		tr_fx_out(fx, i, addr, len);
@@ -216,6 +216,20 @@ static bool had_no_effect(int64_t result)
 	return result == -ENOSYS || result == -EPERM;
 }
 
+/* The most that the call can write, or could have. */
+static bool written_at_most(const struct tr_sys *sys, const struct tr_call *c,
+			    bool unprobed, struct tr_ranges *out)
+{
+	struct tr_call most = *c;
+	struct tr_fx fx = {.call = &most, .ranges = out, .exit = true,
+			   .most = true, .unprobed = unprobed};
+
+	most.result = INT64_MAX;
+	for (unsigned i = 0; i < sys->nargs; i++)
+		argument(&fx, sys, i);
+	return tr_irregular(&fx);
+}
+
 bool tr_call_exit(struct tr_call *c, struct tr_ranges *out)
 {
 	const struct tr_sys *sys = tr_sys_lookup(c->nr);
@@ -225,9 +239,22 @@ bool tr_call_exit(struct tr_call *c, struct tr_ranges *out)
 		return had_no_effect(c->result);
 	if (sys->class == TR_SYS_DENY)
 		return true;
+	/* It wrote up to where it could not. */
+	if (c->result == -EFAULT && sys->class == TR_SYS_PLAIN) {
+		written_at_most(sys, c, false, out);
+		return true;
+	}
 	for (unsigned i = 0; i < sys->nargs; i++)
 		argument(&fx, sys, i);
 	return tr_irregular(&fx);
+}
+
+bool tr_call_may_write(const struct tr_call *c, struct tr_ranges *out)
+{
+	const struct tr_sys *sys = tr_sys_lookup(c->nr);
+
+	return sys && sys->class == TR_SYS_PLAIN &&
+	       written_at_most(sys, c, true, out);
 }
 
 int tr_sys_kernel_copy_fd(uint64_t nr)
@@ -308,15 +335,4 @@ bool tr_sys_may_block(uint64_t nr)
 		if (calls[i] == nr)
 			return true;
 	return !tr_sys_lookup(nr);
-}
-
-bool tr_sys_writes(const struct tr_sys *sys)
-{
-	for (int i = 0; i < sys->nargs; i++)
-		if ((sys->arg[i].type == TR_ARG_BUF ||
-		     sys->arg[i].type == TR_ARG_IOVEC ||
-		     sys->arg[i].type == TR_ARG_MSG) &&
-		    (sys->arg[i].dir & TR_DIR_OUT))
-			return true;
-	return false;
 }

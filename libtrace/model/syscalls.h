@@ -136,6 +136,13 @@ void tr_call_enter(struct tr_call *c, struct tr_ranges *in);
  */
 bool tr_call_exit(struct tr_call *c, struct tr_ranges *out);
 
+/*
+ * After tr_call_enter: append the memory the call may write at most, whatever
+ * it will return, readable or not, and in as many pieces as it has pointers to
+ * it.  False when the model does not know.
+ */
+bool tr_call_may_write(const struct tr_call *c, struct tr_ranges *out);
+
 /* Does the call move data to a descriptor of its own accord (sendfile,
  * splice, copy_file_range, tee, vmsplice)?  Gives the argument index of the
  * output descriptor, or -1. */
@@ -151,8 +158,6 @@ void tr_call_written(struct tr_call *c, struct tr_ranges *data);
 
 /* Can the call wait for something that another task does? */
 bool tr_sys_may_block(uint64_t nr);
-/* Has it arguments through which the kernel writes? */
-bool tr_sys_writes(const struct tr_sys *sys);
 
 const char *tr_errno_name(int e);   /* "ENOENT", or NULL */
 const char *tr_signal_name(int sig); /* "SIGSEGV", or NULL */

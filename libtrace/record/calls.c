@@ -49,6 +49,7 @@ void rec_call_release(struct task *t)
 		free((void *)(uintptr_t)t->fl.arg[i].bytes.data);
 	free(t->fl.arg);
 	tr_pages_free(t->fl.pages);
+	rec_scratch_release(t->fl.moved);
 	t->fl = (struct inflight){0};
 	t->in_call = false;
 }
@@ -212,9 +213,9 @@ static bool is_exit(uint64_t nr)
 	return nr == SYS_exit || nr == SYS_exit_group;
 }
 
-static bool is_exec(uint64_t nr)
+bool rec_is_exec(const struct task *t)
 {
-	return nr == SYS_execve || nr == SYS_execveat;
+	return t->fl.call.nr == SYS_execve || t->fl.call.nr == SYS_execveat;
 }
 
 /*
@@ -348,13 +349,15 @@ void rec_call_proceed(struct recorder *r, struct task *t)
 	}
 	if (t->fl.restarted) {
 		t->fl.restarted = t->fl.again = false;
+		if (!rec_scratch_again(t))
+			return;
 		rec_resume(t, TR_RESUME_SYSCALL, 0);
 		return;
 	}
 	/* In shared memory, what others do until the exec is done must come
 	 * after what this task did before it. */
 	if (is_exit(t->fl.call.nr) ||
-	    (is_exec(t->fl.call.nr) && t->as->ntasks > 1))
+	    (rec_is_exec(t) && t->as->ntasks > 1))
 		rec_call_record_entry(r, t);
 	if (is_exit(t->fl.call.nr)) {
 		if (r->options->digest != TR_DIGEST_OFF)
@@ -364,6 +367,7 @@ void rec_call_proceed(struct recorder *r, struct task *t)
 		return;
 	}
 	keep_child_traced(t);
+	rec_scratch_begin(r, t);
 	rec_enter_kernel(t, TR_RESUME_SYSCALL);
 }
 
@@ -407,6 +411,10 @@ static void after_call(struct recorder *r, struct task *t)
 {
 	const struct tr_call *c = &t->fl.call;
 
+	/* New memory is found when it is missed. */
+	if (t->fl.sys && t->fl.sys->class == TR_SYS_MAP &&
+	    !(c->nr == SYS_mmap && !(c->args[3] & MAP_FIXED)))
+		rec_writable_forget(t->as);
 	switch (c->nr) {
 	case SYS_munmap:
 		if (c->result == 0)
@@ -435,6 +443,13 @@ static void after_call(struct recorder *r, struct task *t)
 		break;
 	case SYS_sched_yield:
 		t->yields = true;
+		break;
+	case SYS_setpriority:
+	case SYS_sched_setscheduler:
+	case SYS_sched_setparam:
+	case SYS_sched_setattr:
+		for (struct task *o = r->tasks; o; o = o->next)
+			rec_update_priority(o);
 		break;
 	case SYS_seccomp:
 		if (c->result == 0 && c->args[0] == SECCOMP_SET_MODE_FILTER)
@@ -492,6 +507,8 @@ static void emit_call(struct recorder *r, struct task *t,
 	if (!fl->denied)
 		rec_call_effects(r, t, &out);
 	rec_foreign_memory(r, t, &out);
+	if (fl->exposed && fl->recorded && out.n)
+		tr_event_set(&ev, TR_F_EXPOSED, 1);
 	if (mapped) {
 		map = (struct tr_map){0};
 		describable = rec_describe_mapping(r, t, &map, &st, &err) == 0;
@@ -502,7 +519,7 @@ static void emit_call(struct recorder *r, struct task *t,
 		tr_event_mark(&ev, TR_F_MAP);
 	}
 	tr_event_set(&ev, TR_F_RESULT, (uint64_t)fl->call.result);
-	tr_event_set(&ev, TR_F_DURATION, tr_now_ns() - fl->since);
+	tr_event_set(&ev, TR_F_DURATION, fl->until - fl->since);
 	if (fl->output)
 		tr_event_set(&ev, TR_F_OUTPUT, (uint64_t)fl->output);
 	if (fl->recorded)
@@ -544,8 +561,8 @@ static bool mark_boundary(struct task *t, struct tr_regs *regs)
 {
 	if (!t->fl.skipped)
 		t->fl.denied = 0;
-	if (t->fl.args_changed)
-		regs->rdi = t->fl.entry.rdi;
+	if (t->fl.args_changed || t->fl.moved)
+		rec_scratch_args(t, regs);
 	else if (t->fl.skipped && t->fl.answered)
 		regs->rax = (uint64_t)t->fl.answer;
 	else if (t->fl.denied)
@@ -566,10 +583,35 @@ static bool is_vfork(const struct task *t)
 		 t->fl.call.args[0] & CLONE_VFORK));
 }
 
+/* As when the kernel finds that it cannot write its results. */
+static bool fault(struct task *t, struct tr_regs *regs)
+{
+	regs->rax = (uint64_t)-EFAULT;
+	t->fl.call.result = -EFAULT;
+	return tr_tracee_set_regs(t->tid, regs) == 0;
+}
+
+/* The task stands at its call's exit and has the turn. */
+static void finish_call(struct recorder *r, struct task *t)
+{
+	struct tr_regs regs;
+
+	bool vforked = is_vfork(t);
+
+	if (tr_tracee_get_regs(t->tid, &regs) < 0 ||
+	    (!rec_scratch_finish(t) && !fault(t, &regs)))
+		return;
+	emit_call(r, t, &regs);
+	rec_call_release(t);
+	if (r->options->digest == TR_DIGEST_EVERY)
+		t->state_due = ++t->calls >= r->options->digest_events;
+	if (!rec_traced_exit(r, t, vforked))
+		rec_run(r, t, TR_RESUME_CONT, 0);
+}
+
 void rec_call_exit(struct recorder *r, struct task *t)
 {
 	struct tr_regs regs;
-	bool vforked;
 
 	if (t->new_image) {
 		rec_exec_done(r, t);
@@ -580,6 +622,7 @@ void rec_call_exit(struct recorder *r, struct task *t)
 	if (rec_is_wait(t) && rec_wait_exit(r, t, &regs))
 		return;
 	t->fl.call.result = (int64_t)regs.rax;
+	t->fl.until = tr_now_ns();
 	if (t->fl.call.nr != SYS_rt_sigreturn && !t->fl.skipped &&
 	    rec_is_restart((int64_t)regs.rax)) {
 		t->fl.interrupted = true;
@@ -587,13 +630,7 @@ void rec_call_exit(struct recorder *r, struct task *t)
 			rec_resume(t, TR_RESUME_CONT, 0);
 		return;
 	}
-	vforked = is_vfork(t);
-	emit_call(r, t, &regs);
-	rec_call_release(t);
-	if (r->options->digest == TR_DIGEST_EVERY)
-		t->state_due = ++t->calls >= r->options->digest_events;
-	if (!rec_traced_exit(r, t, vforked))
-		rec_run(r, t, TR_RESUME_CONT, 0);
+	rec_await_turn(r, t, finish_call);
 }
 
 void rec_call_finish_interrupted(struct recorder *r, struct task *t)
@@ -602,6 +639,8 @@ void rec_call_finish_interrupted(struct recorder *r, struct task *t)
 
 	if (tr_tracee_get_regs(t->tid, &regs) < 0)
 		return;
+	/* What cannot be written has no other sign than EINTR will be. */
+	(void)rec_scratch_finish(t);
 	rec_call_finish_as(r, t, &regs);
 }
 

@@ -24,6 +24,7 @@ void rec_aspace_leave(struct recorder *r, struct task *t)
 	struct aspace *as = t->as;
 	struct tr_error err;
 
+	rec_scratch_leave(t);
 	t->as = NULL;
 	if (--as->ntasks > 0)
 		return;
@@ -31,6 +32,8 @@ void rec_aspace_leave(struct recorder *r, struct task *t)
 		r->lost = true;
 	tr_patches_release(&as->patches);
 	tr_digest_free(as->digest);
+	free(as->blocks);
+	free(as->writable);
 	free(as);
 }
 
@@ -103,6 +106,7 @@ static void inherit(struct recorder *r, struct task *t, struct task *child,
 	child->as->stopped = t->as->stopped;
 	child->as->shared = t->as->shared;
 	tr_patches_copy(&child->as->patches, &t->as->patches);
+	rec_scratch_copy(child->as, t->as);
 	if (child->as->domain != t->as->domain)
 		child->cpu = rec_next_cpu(r);
 }
@@ -202,6 +206,7 @@ void rec_task_first_stop(struct recorder *r, struct task *t)
 		rec_read_ranges(r, t, &out, &ev);
 	rec_emit(r, &ev);
 	t->started = true;
+	rec_update_priority(t);
 	if (!rec_traced_birth(r, t))
 		rec_run(r, t, TR_RESUME_CONT, 0);
 }
@@ -233,6 +238,7 @@ static void find_end_writes(struct task *t)
 	struct { uint64_t next, offset, pending; } head;
 	uint64_t at;
 
+	t->nend = 0;
 	if (t->clear_tid && t->as->ntasks > 1)
 		add_end_write(t, t->clear_tid, 0);
 	if (!t->robust_list ||
@@ -271,6 +277,19 @@ static void emit_exit(struct recorder *r, struct task *t, int status)
 	free(mem);
 }
 
+/* Recorded before the kernel writes and wakes those who wait for it: what they
+ * do then comes after. */
+static void let_end(struct recorder *r, struct task *t)
+{
+	unsigned long status;
+
+	if (tr_tracee_event_msg(t->tid, &status) < 0)
+		return;
+	find_end_writes(t);
+	emit_exit(r, t, (int)status);
+	rec_enter_kernel(t, TR_RESUME_CONT);
+}
+
 void rec_task_ends(struct recorder *r, struct task *t)
 {
 	unsigned long status;
@@ -280,10 +299,7 @@ void rec_task_ends(struct recorder *r, struct task *t)
 	    rec_traced_ends(r, t, status))
 		return;
 	find_end_writes(t);
-	/* Recorded before the kernel writes and wakes those who wait for it:
-	 * what they do then comes after. */
-	emit_exit(r, t, (int)status);
-	rec_resume(t, TR_RESUME_CONT, 0);
+	rec_await_end(r, t, let_end);
 }
 
 static void unlink_task(struct recorder *r, struct task *t)

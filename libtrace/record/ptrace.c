@@ -270,9 +270,10 @@ bool rec_traced_birth(struct recorder *r, struct task *t)
  * (signal_delivered in kernel/signal.c). */
 bool rec_traced_handler(struct recorder *r, struct task *t)
 {
-	if (!t->vt || t->vt->mode != TRACED_STEP)
+	if (!t->vt)
 		return false;
-	t->vt->due |= DUE_STEP;
+	if (t->vt->mode == TRACED_STEP)
+		t->vt->due |= DUE_STEP;
 	return next_stop(r, t, HELD_STOP);
 }
 
@@ -523,6 +524,9 @@ void rec_untrace(struct recorder *r, struct task *t, int sig)
 void rec_traced_stop(struct recorder *r, struct task *t)
 {
 	if (t->vt->stopped)
+		return;
+	/* What it waits to finish ends in the stop. */
+	if (t->queued && t->on_turn)
 		return;
 	if (t->queued)
 		next_stop(r, t, HELD_QUEUE);

@@ -42,8 +42,8 @@ static void event_stop(struct recorder *r, struct task *t, int sig)
 		return;
 	if (sig == SIGSTOP || sig == SIGTSTP || sig == SIGTTIN ||
 	    sig == SIGTTOU) {
+		rec_stopped(r, t);
 		rec_resume(t, TR_RESUME_LISTEN, 0);
-		rec_rest(r, t);
 		return;
 	}
 	if (t->preempting && !t->in_call)
@@ -51,7 +51,7 @@ static void event_stop(struct recorder *r, struct task *t, int sig)
 	else if (t->in_call)
 		rec_resume(t, TR_RESUME_CONT, 0); /* the call is restarted */
 	else
-		rec_run(r, t, TR_RESUME_CONT, 0);
+		rec_go_on(r, t, 0);
 }
 
 static void exec_event(struct recorder *r, struct task *t)
@@ -241,8 +241,6 @@ static int set_options(struct recorder *r, struct tr_error *err)
 {
 	const struct tr_record_options *o = r->options;
 
-	if (o->chaos) /* splitmix64 spreads small seeds; 0 is no state */
-		r->random = (o->seed + 1) * UINT64_C(0x9e3779b97f4a7c15) | 1;
 	if (o->portable && !tr_cpu_level_parse(o->portable, &r->cpu_level))
 		return tr_fail(err, TR_EINVAL, "'%s' is no CPU level: x86-64-v1 "
 			       "to x86-64-v4", o->portable);

@@ -27,6 +27,8 @@
 #include "libtrace/tracee/pages.h"
 #include "libtrace/tracee/patch.h"
 
+struct recorder;
+
 /* Address spaces that share memory. */
 struct domain {
 	uint32_t id;          /* stream of its first address space */
@@ -35,7 +37,11 @@ struct domain {
 	bool in_kernel;       /* current is in a system call */
 	uint64_t since;       /* when current entered it */
 	uint64_t slice;       /* when current began its turn */
-	struct task *first, *last; /* others that could run, in order */
+	struct task *first, *last; /* others that could run, as they came */
+	bool settling;        /* chaos: the next turn is given when all tasks
+				 that have been woken have stopped */
+	uint64_t random;      /* state of chaos; 0: none */
+	unsigned epoch, rate; /* decisions left in it; a turn ends at 1 in rate */
 	struct domain *next;
 };
 
@@ -48,6 +54,15 @@ struct aspace {
 	bool stopped;  /* a note ended its replayable part */
 	struct tr_patches patches;
 	struct tr_digest *digest; /* of its memory, or NULL */
+	struct block {  /* of scratch memory, in ascending order */
+		uint64_t start, end;
+		const struct task *owner;
+	} *blocks;
+	size_t nblocks, blocks_cap;
+	struct extent { /* writable memory, as last seen; 0: not known */
+		uint64_t start, end;
+	} *writable;
+	size_t nwritable, writable_cap;
 };
 
 /* A signal taken from the kernel but not yet given to the program. */
@@ -63,11 +78,14 @@ struct inflight {
 	const struct tr_sys *sys; /* NULL: number unknown to the model */
 	struct tr_call call;
 	struct tr_regs entry;
-	uint64_t since;
+	uint64_t since, until;
 	struct tr_arg *arg; /* memory it read; owned with its bytes */
 	size_t narg, arg_cap;
 	int denied;         /* errno the recorder answers with, or 0 */
 	bool skipped;       /* and the kernel has been made to skip the call */
+	bool steady;        /* it reads a file: waits for nobody */
+	struct moved *moved; /* it writes to scratch memory, or NULL */
+	bool exposed;       /* it may write to the program's at any time */
 	int output;         /* 1 stdout, 2 stderr of the recording */
 	bool recorded;      /* an enter or clone event was written */
 	bool interrupted;   /* stopped with a restart code, may go on */
@@ -106,13 +124,18 @@ struct task {
 	bool enters;       /* goes into its call, or ends, when its turn comes */
 	bool regs_set;     /* by its tracer, since it stopped */
 	bool passed;       /* the signal at hand was let through by its tracer */
+	int entering;      /* signal whose handler waits for the turn */
 	int delivering;    /* signal whose handler is being entered, or 0 */
 	siginfo_t delivering_info;
 	struct tr_regs delivering_regs;
 	bool force;        /* a held signal waited too long */
 	/* scheduling */
 	bool queued, yields, exiting, preempting;
-	int run_how, run_sig; /* how to resume it when its turn comes */
+	bool favoured;        /* chaos: runs before those that are not */
+	uint64_t latency;     /* the program's wish: ns it may wait */
+	uint64_t deadline;    /* of the turn it waits for */
+	int run_how, run_sig; /* how to resume it when its turn comes, */
+	void (*on_turn)(struct recorder *r, struct task *t); /* or what to do */
 	struct task *run_next;
 	/* memory the kernel writes when the task ends */
 	uint64_t clear_tid;   /* set_tid_address(2) */
@@ -155,7 +178,6 @@ struct recorder {
 	struct tr_manifest manifest;
 	struct tr_site_cache sites;
 	struct tr_digester *digester;
-	uint64_t random; /* state of chaos scheduling; 0: none */
 	FILE *audit; /* where disagreements with the model go, or NULL */
 
 	uint64_t start_ns, number;
@@ -220,6 +242,7 @@ int64_t rec_store_vma(void *recorder, pid_t tid, const struct tr_vma *v,
 /* calls.c: system calls. */
 void rec_call_enter(struct recorder *r, struct task *t);
 void rec_call_exit(struct recorder *r, struct task *t);
+bool rec_is_exec(const struct task *t); /* the call in flight */
 /* The filter's stop, for tasks whose entry was seen before it. */
 void rec_call_filtered(struct recorder *r, struct task *t);
 /* The task's turn has come, and its tracer, if it has one, lets it enter. */
@@ -244,6 +267,23 @@ void rec_after_mapping(struct recorder *r, struct task *t,
 /* capture.c: what calls write. */
 void rec_capture_begin(struct recorder *r, struct task *t);
 void rec_call_effects(struct recorder *r, struct task *t, struct tr_ranges *out);
+
+/* scratch.c: memory that the kernel writes while other tasks run. */
+/* The task is at its call's entry: exchange what must be. */
+void rec_scratch_begin(const struct recorder *r, struct task *t);
+/* The kernel makes the interrupted call again. */
+bool rec_scratch_again(struct task *t);
+/* Put the arguments back as the program knows them. */
+void rec_scratch_args(const struct task *t, struct tr_regs *regs);
+/* Copy the results to where they belong; false: the program's memory is not
+ * there any more. */
+bool rec_scratch_finish(struct task *t);
+void rec_scratch_release(struct moved *m);
+/* The task leaves its address space; a new one is a copy of another. */
+void rec_scratch_leave(struct task *t);
+void rec_scratch_copy(struct aspace *to, const struct aspace *from);
+/* Memory may not be writable any more. */
+void rec_writable_forget(struct aspace *as);
 
 /* signals.c: signal-delivery stops and trapped instructions. */
 void rec_signal_stop(struct recorder *r, struct task *t, int sig);
@@ -336,8 +376,20 @@ void rec_note_memory_file(struct recorder *r, const struct task *t, int fd);
 /* The other domain's tasks are the task's domain's from here on. */
 void rec_domain_join(struct recorder *r, struct task *t, struct domain *other);
 struct domain *rec_domain_new(struct recorder *r, uint32_t id);
+/* Call `then` when the task has the turn: at once, or later.  Whatever changes
+ * memory in an event of the task is done there. */
+void rec_await_turn(struct recorder *r, struct task *t,
+		    void (*then)(struct recorder *r, struct task *t));
+/* The same for a task that ends: at once when the kernel writes nothing, or when
+ * the turn is with a task that waits for the others of its process to end. */
+void rec_await_end(struct recorder *r, struct task *t,
+		   void (*then)(struct recorder *r, struct task *t));
 /* The task goes on in user mode, now or when its turn comes. */
 void rec_run(struct recorder *r, struct task *t, int how, int sig);
+/* The same at a place that no event names: it must not lose its turn there. */
+void rec_go_on(struct recorder *r, struct task *t, int sig);
+/* SIGSTOP and the like have stopped it. */
+void rec_stopped(struct recorder *r, struct task *t);
 /* The running task goes into its system call. */
 void rec_enter_kernel(struct task *t, int how);
 /* The task does not run for now: it is stopped, blocked for long, or gone. */
@@ -351,6 +403,17 @@ bool rec_sched_poll(struct recorder *r);
  * takes the stop. */
 void rec_preempt(struct recorder *r);
 void rec_preempted(struct recorder *r, struct task *t);
+
+/* policy.c: who is next. */
+/* The program has changed the task's priority. */
+void rec_update_priority(struct task *t);
+void rec_policy_seed(const struct recorder *r, struct domain *d);
+void rec_policy_enqueue(struct domain *d, struct task *t);
+/* Of those that wait, of which there is one. */
+struct task *rec_policy_next(struct recorder *r, struct domain *d);
+/* May others run, now that the task could go on in user mode? */
+bool rec_policy_turn_is_over(struct recorder *r, struct domain *d,
+			     const struct task *t);
 
 /* recorder.c */
 void rec_dispatch(struct recorder *r, struct task *t, int status);

@@ -1,14 +1,13 @@
 /*
  * Scheduling within a domain: of the tasks that share memory one at a time
- * runs user code, so that the order of their events is the order of their
- * effects.
+ * has the turn.  It runs user code, and only its events change memory, so that
+ * the order of events is the order of effects.
  *
  * A task keeps its turn while it is in a system call that returns soon.  One
- * that stays there longer is taken to be blocked: its entry is recorded and
- * the next task runs.  A turn also ends at sched_yield(2) and, after a time
- * slice, at any system call's exit; with chaos it ends at random.  A task
- * that makes no system calls at all is preempted in the end, because it may
- * be waiting for another.
+ * that sleeps there, or stays long, is taken to be blocked: its entry is
+ * recorded and the next task runs.  Who that is, and when a turn ends
+ * otherwise, is policy.c's.  A task that makes no system calls at all is
+ * preempted in the end, because it may be waiting for another.
  */
 #include <stdio.h>
 #include <string.h>
@@ -19,8 +18,14 @@
 #include "libtrace/state/regs.h"
 #include "libtrace/tracee/tracee.h"
 
-/* A call that lasts longer lets another task run. Some ptrace stops' worth. */
+/* A call that lasts longer lets another task run: some ptrace stops' worth.
+ * One that is seen asleep does so sooner. */
 #define BLOCKED_NS UINT64_C(300000)
+#define ASLEEP_NS UINT64_C(30000)
+/* Reading a file ends by itself, unless what serves it waits for the turn. */
+#define STEADY_NS UINT64_C(1000000000)
+/* How long chaos waits for those that have been woken. */
+#define SETTLE_NS UINT64_C(2000000)
 #define SLICE_NS UINT64_C(20000000)
 /* Others wait this long for a task that computes without system calls, for a
  * preemption inside a computation ends the replayable part of the trace. */
@@ -31,6 +36,7 @@ struct domain *rec_domain_new(struct recorder *r, uint32_t id)
 	struct domain *d = tr_alloc(sizeof *d);
 
 	d->id = id;
+	rec_policy_seed(r, d);
 	d->next = r->domains;
 	r->domains = d;
 	return d;
@@ -49,6 +55,7 @@ static void free_domain(struct recorder *r, struct domain *d)
 
 static void append(struct domain *d, struct task *t)
 {
+	rec_policy_enqueue(d, t);
 	t->queued = true;
 	t->run_next = NULL;
 	if (d->last)
@@ -75,13 +82,25 @@ static void dequeue(struct domain *d, struct task *t)
 		d->last = before;
 }
 
-static void give_turn(struct recorder *r, struct domain *d, struct task *t)
+static void take_turn(struct domain *d, struct task *t)
 {
 	if (d->current != t)
 		d->slice = tr_now_ns();
 	d->current = t;
 	d->in_kernel = false;
+}
+
+static void give_turn(struct recorder *r, struct domain *d, struct task *t)
+{
+	void (*then)(struct recorder *, struct task *) = t->on_turn;
+
+	take_turn(d, t);
+	t->on_turn = NULL;
 	t->yields = false;
+	if (then) {
+		then(r, t);
+		return;
+	}
 	/* Now nobody else of the domain is running. */
 	if (t->state_due)
 		rec_state(r, t, t->run_sig == 0 && !t->enters);
@@ -98,43 +117,66 @@ static void give_turn(struct recorder *r, struct domain *d, struct task *t)
 	rec_resume(t, t->run_how, t->run_sig);
 }
 
-/* A number below n, or 0 without chaos (xorshift64). */
-static uint64_t random_below(struct recorder *r, uint64_t n)
+static void choose(struct recorder *r, struct domain *d)
 {
-	if (!r->random)
-		return 0;
-	r->random ^= r->random << 13;
-	r->random ^= r->random >> 7;
-	r->random ^= r->random << 17;
-	return r->random % n;
-}
+	struct task *t = rec_policy_next(r, d);
 
-static void next_turn(struct recorder *r, struct domain *d)
-{
-	struct task *t = d->first;
-	uint64_t n = 0;
-
-	d->current = NULL;
-	if (!t)
-		return;
-	for (; t; t = t->run_next)
-		n++;
-	t = d->first;
-	for (n = random_below(r, n); n > 0; n--)
-		t = t->run_next;
+	d->settling = false;
 	dequeue(d, t);
 	give_turn(r, d, t);
 }
 
-/* With chaos a turn ends at one call in four. */
-static bool turn_is_over(struct recorder *r, const struct domain *d,
-			 const struct task *t)
+/* With chaos, who can be chosen must not depend on how soon tasks that have
+ * been woken come out of the kernel. */
+static void next_turn(struct recorder *r, struct domain *d)
 {
+	d->current = NULL;
 	if (!d->first)
-		return false;
-	if (r->random && random_below(r, 4) == 0)
-		return true;
-	return t->yields || tr_now_ns() - d->slice > SLICE_NS;
+		return;
+	if (d->random) {
+		d->settling = true;
+		d->since = tr_now_ns();
+		return;
+	}
+	choose(r, d);
+}
+
+static bool is_free(const struct domain *d)
+{
+	return !d->current && !d->settling;
+}
+
+void rec_await_turn(struct recorder *r, struct task *t,
+		    void (*then)(struct recorder *r, struct task *t))
+{
+	struct domain *d = t->as->domain;
+
+	if (is_free(d) || d->current == t) {
+		take_turn(d, t);
+		then(r, t);
+		return;
+	}
+	t->on_turn = then;
+	append(d, t);
+}
+
+/* execve in a thread and the end of a process wait for all its threads. */
+static bool waits_for(const struct task *t, const struct task *ending)
+{
+	return t->pid == ending->pid && t != ending &&
+	       (t->exiting || (t->in_call && rec_is_exec(t)));
+}
+
+void rec_await_end(struct recorder *r, struct task *t,
+		   void (*then)(struct recorder *r, struct task *t))
+{
+	struct domain *d = t->as->domain;
+
+	dequeue(d, t);
+	if (!t->nend || (d->current && waits_for(d->current, t)))
+		then(r, t);
+	else
+		rec_await_turn(r, t, then);
 }
 
 void rec_run(struct recorder *r, struct task *t, int how, int sig)
@@ -143,13 +185,47 @@ void rec_run(struct recorder *r, struct task *t, int how, int sig)
 
 	t->run_how = how;
 	t->run_sig = sig;
-	if (!d->current || (d->current == t && !turn_is_over(r, d, t))) {
+	t->on_turn = NULL;
+	if (is_free(d) || (d->current == t &&
+			   !rec_policy_turn_is_over(r, d, t))) {
 		give_turn(r, d, t);
 		return;
 	}
 	append(d, t);
 	if (d->current == t)
 		next_turn(r, d);
+}
+
+void rec_go_on(struct recorder *r, struct task *t, int sig)
+{
+	if (t->as->domain->current == t)
+		rec_resume(t, TR_RESUME_CONT, sig);
+	else
+		rec_run(r, t, TR_RESUME_CONT, sig);
+}
+
+static bool is_whole_domain(const struct recorder *r, const struct task *t)
+{
+	for (const struct task *o = r->tasks; o; o = o->next)
+		if (o->as->domain == t->as->domain && o->pid != t->pid)
+			return false;
+	return true;
+}
+
+void rec_stopped(struct recorder *r, struct task *t)
+{
+	struct domain *d = t->as->domain;
+	struct tr_regs regs;
+
+	if (d->current == t && !t->in_call &&
+	    tr_tracee_get_regs(t->tid, &regs) == 0 &&
+	    !tr_at_call_boundary(&regs)) {
+		if (is_whole_domain(r, t))
+			return; /* nobody could use the turn */
+		rec_stop_replay(r, t, TR_NOTE_ASYNC, "it was stopped inside a "
+				"computation while others share its memory");
+	}
+	rec_rest(r, t);
 }
 
 void rec_enter_kernel(struct task *t, int how)
@@ -211,21 +287,25 @@ void rec_domain_join(struct recorder *r, struct task *t, struct domain *other)
 	free_domain(r, other);
 }
 
-/* A thread-group leader that has ended is not reported before all its threads
- * have: it stays as a zombie (ptrace(2)).  Others are reported at once. */
-static bool is_unreported_zombie(pid_t pid, pid_t tid)
+/* The state letter of /proc/TID/stat, proc(5), or 0. */
+static char state_of(pid_t tid)
 {
 	char path[64], line[512];
 	const char *p;
 
-	if (tid != pid)
-		return false;
 	snprintf(path, sizeof path, "/proc/%d/stat", (int)tid);
 	TR_AUTOFCLOSE FILE *f = fopen(path, "re");
 	if (!f || !fgets(line, sizeof line, f))
-		return false;
+		return 0;
 	p = strrchr(line, ')');
-	return p && strncmp(p, ") Z", 3) == 0;
+	return p && p[1] == ' ' ? p[2] : 0;
+}
+
+/* A thread-group leader that has ended is not reported before all its threads
+ * have: it stays as a zombie (ptrace(2)).  Others are reported at once. */
+static bool is_unreported_zombie(const struct task *t)
+{
+	return t->tid == t->pid && state_of(t->tid) == 'Z';
 }
 
 void rec_preempt(struct recorder *r)
@@ -260,32 +340,80 @@ void rec_preempted(struct recorder *r, struct task *t)
 
 /* What a call that only takes long changes must not change while another task
  * runs: its turn lasts until it returns. */
-static bool may_block(const struct task *t)
+static bool may_block(const struct task *t, uint64_t elapsed)
 {
 	return !t->new_image && !t->fl.denied &&
-	       tr_sys_may_block(t->fl.call.nr);
+	       tr_sys_may_block(t->fl.call.nr) &&
+	       (!t->fl.steady || elapsed > STEADY_NS);
+}
+
+static bool is_blocked(const struct task *t, uint64_t elapsed)
+{
+	/* What the kernel writes at a task's end is ordered before what others
+	 * do next, too. */
+	if (t->exiting)
+		return elapsed > BLOCKED_NS && is_unreported_zombie(t);
+	if (!may_block(t, elapsed) || elapsed < ASLEEP_NS)
+		return false;
+	return elapsed > BLOCKED_NS || state_of(t->tid) == 'S';
+}
+
+/* Will the task stop without anybody's doing? */
+static bool is_coming(const struct task *t)
+{
+	char state;
+
+	if (t->queued || (t->started && !t->in_call))
+		return false;
+	state = state_of(t->tid);
+	return state == 'R' || state == 't';
+}
+
+static bool is_settled(const struct recorder *r, const struct domain *d)
+{
+	if (tr_now_ns() - d->since > SETTLE_NS)
+		return true;
+	for (const struct task *t = r->tasks; t; t = t->next)
+		if (t->as->domain == d && is_coming(t))
+			return false;
+	return true;
+}
+
+enum poll { STEADY, WAITING, TURN_GIVEN };
+
+static enum poll poll_domain(struct recorder *r, struct domain *d)
+{
+	struct task *t = d->current;
+
+	if (d->settling && !d->first)
+		d->settling = false;
+	if (d->settling) {
+		if (!is_settled(r, d))
+			return WAITING;
+		choose(r, d);
+		return TURN_GIVEN;
+	}
+	if (!t || !d->in_kernel || !d->first)
+		return STEADY;
+	if (!is_blocked(t, tr_now_ns() - d->since))
+		return WAITING;
+	if (!t->exiting)
+		rec_call_record_blocked(r, t);
+	next_turn(r, d);
+	return TURN_GIVEN;
 }
 
 bool rec_sched_poll(struct recorder *r)
 {
+	struct domain *d = r->domains;
 	bool waiting = false;
 
-	for (struct domain *d = r->domains; d; d = d->next) {
-		struct task *t = d->current;
+	while (d) {
+		enum poll how = poll_domain(r, d);
 
-		if (!t || !d->in_kernel || !d->first)
-			continue;
-		/* What the kernel writes at a task's end is ordered before
-		 * what others do next, too. */
-		if (tr_now_ns() - d->since < BLOCKED_NS ||
-		    (t->exiting ? !is_unreported_zombie(t->pid, t->tid)
-				: !may_block(t))) {
-			waiting = true;
-			continue;
-		}
-		if (!t->exiting)
-			rec_call_record_blocked(r, t);
-		next_turn(r, d);
+		waiting |= how == WAITING;
+		/* A turn can end domains, this and others. */
+		d = how == TURN_GIVEN ? r->domains : d->next;
 	}
 	return waiting;
 }

@@ -98,20 +98,14 @@ static void set_regs(struct tr_event *ev, const struct tr_regs *regs)
 
 /* Let the kernel push the frame: the step ends at the handler's first
  * instruction, before it runs (signal_setup_done in kernel/signal.c). */
-static void enter_handler(struct recorder *r, struct task *t, int sig,
-			  const siginfo_t *si, const struct tr_regs *regs)
+static void enter_handler(struct recorder *r, struct task *t)
 {
-	struct domain *d = t->as->domain;
-
 	if (t->in_call)
 		rec_call_finish_interrupted(r, t);
-	/* Its call is over: it keeps its turn, however long the call was. */
-	if (d->current == t)
-		d->in_kernel = false;
-	t->delivering = sig;
-	t->delivering_info = *si;
-	t->delivering_regs = *regs;
-	rec_resume(t, TR_RESUME_STEP, sig);
+	if (tr_tracee_get_regs(t->tid, &t->delivering_regs) < 0)
+		return;
+	t->delivering = t->entering;
+	rec_resume(t, TR_RESUME_STEP, t->delivering);
 }
 
 static void deliver(struct recorder *r, struct task *t, int sig,
@@ -122,11 +116,13 @@ static void deliver(struct recorder *r, struct task *t, int sig,
 
 	switch (disposition) {
 	case DISP_HANDLER:
-		enter_handler(r, t, sig, si, regs);
+		t->entering = sig;
+		t->delivering_info = *si;
+		rec_await_turn(r, t, enter_handler);
 		return;
 	case DISP_IGNORED:
 		if (!t->in_call) {
-			rec_run(r, t, TR_RESUME_CONT, sig);
+			rec_go_on(r, t, sig);
 			return;
 		}
 		break; /* back into the kernel, which restarts the call */
@@ -277,7 +273,7 @@ static void hold(struct recorder *r, struct task *t, const siginfo_t *si)
 	TR_GROW(t->held, t->nheld, t->held_cap);
 	t->held[t->nheld++] = (struct held_signal){
 		.info = *si, .since = tr_now_ns(), .passed = t->passed};
-	rec_run(r, t, TR_RESUME_CONT, 0);
+	rec_go_on(r, t, 0);
 }
 
 /* A handler would run inside a computation: it waits, if it has not yet. */

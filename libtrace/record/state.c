@@ -10,7 +10,7 @@ static bool kernel_may_write(const struct recorder *r, const struct task *t)
 {
 	for (const struct task *o = r->tasks; o; o = o->next)
 		if (o != t && o->as->domain == t->as->domain && o->in_call &&
-		    (!o->fl.sys || tr_sys_writes(o->fl.sys)))
+		    o->fl.exposed)
 			return true;
 	return false;
 }

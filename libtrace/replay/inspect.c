@@ -57,7 +57,7 @@ static const char *name_of(const struct rtask *t, const struct tr_regs *regs,
 
 static bool is_engine(const struct tr_vma *v)
 {
-	return v->start >= TR_INJECT_BASE && v->end <= TR_INJECT_END;
+	return tr_is_engine(v->start, v->end);
 }
 
 static int visit_mappings(const struct tr_replay *r, const struct rtask *t,

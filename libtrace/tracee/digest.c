@@ -207,7 +207,7 @@ static void drop_empty_nodes(struct tr_digest *d)
 
 static bool is_covered(const struct tr_vma *v)
 {
-	if (v->start >= TR_INJECT_BASE && v->end <= TR_INJECT_END)
+	if (tr_is_engine(v->start, v->end))
 		return false;
 	return strncmp(v->name, "[vvar", 5) != 0 &&
 	       strcmp(v->name, "[vdso]") != 0 &&

@@ -81,7 +81,7 @@ static int capture_run(void *ctx, uint64_t addr, const uint64_t *entries,
 
 static bool is_engine_or_kernel(const struct tr_vma *v)
 {
-	return (v->start >= TR_INJECT_BASE && v->end <= TR_INJECT_END) ||
+	return tr_is_engine(v->start, v->end) ||
 	       strncmp(v->name, "[vvar", 5) == 0 ||
 	       strcmp(v->name, "[vdso]") == 0 ||
 	       strcmp(v->name, "[vsyscall]") == 0;

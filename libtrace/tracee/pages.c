@@ -45,6 +45,8 @@ static uint64_t layout_hash(const struct tr_vmas *vmas)
 		const struct tr_vma *v = &vmas->v[i];
 		uint64_t words[] = {v->start, v->end, v->prot, v->flags, v->ino};
 
+		if (tr_is_engine(v->start, v->end))
+			continue;
 		if (strcmp(v->name, "[stack]") == 0)
 			words[0] = 0;
 		XXH3_64bits_update(state, words, sizeof words);
@@ -56,8 +58,7 @@ static uint64_t layout_hash(const struct tr_vmas *vmas)
 
 static bool is_watched(const struct tr_vma *v)
 {
-	return (v->prot & PROT_WRITE) &&
-	       !(v->start >= TR_INJECT_BASE && v->end <= TR_INJECT_END);
+	return (v->prot & PROT_WRITE) && !tr_is_engine(v->start, v->end);
 }
 
 static void take_page(pid_t tid, uint64_t addr, struct tr_pages *ps)

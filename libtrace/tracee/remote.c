@@ -62,19 +62,37 @@ static bool at_int3(int status)
 }
 
 /*
+ * Is what the task reports next its end?  That is not ours to take: the caller
+ * of waitpid(2) must see it.
+ */
+static bool is_ending(pid_t tid)
+{
+	siginfo_t si = {0};
+
+	while (waitid(P_PID, (id_t)tid, &si,
+		      WEXITED | WSTOPPED | WNOWAIT | __WALL) < 0)
+		if (errno != EINTR)
+			return true;
+	return si.si_code == CLD_EXITED || si.si_code == CLD_KILLED ||
+	       si.si_code == CLD_DUMPED ||
+	       si.si_status >> 8 == PTRACE_EVENT_EXIT;
+}
+
+/*
  * Resume and wait for the next stop.  Stops of other kinds than the caller
  * looks for (a group-stop begun meanwhile) are passed by: the task reports
  * them again when it runs on.  A fault of the injected code is not.
  */
 static int run_to_stop(pid_t tid, enum tr_resume how, int *status)
 {
-	if (tr_tracee_resume(tid, how, 0) < 0 ||
-	    tr_tracee_wait(tid, status, 0) < 0)
+	if (tr_tracee_resume(tid, how, 0) < 0)
 		return -1;
-	if (!WIFSTOPPED(*status)) {
+	if (is_ending(tid)) {
 		errno = ESRCH;
 		return -1;
 	}
+	if (tr_tracee_wait(tid, status, 0) < 0)
+		return -1;
 	if (*status >> 8 == SIGSEGV || *status >> 8 == SIGBUS ||
 	    *status >> 8 == SIGILL) {
 		errno = EFAULT;
@@ -155,6 +173,39 @@ int tr_remote_call(pid_t tid, int64_t *result, uint64_t nr, uint64_t a0,
 		goto failed;
 	*result = (int64_t)r.rax;
 	return 0;
+failed:
+	return tr_fail_errno(err, "task %d: remote call", (int)tid);
+}
+
+int tr_remote_call_at_entry(pid_t tid, int64_t *result, uint64_t nr,
+			    uint64_t a0, uint64_t a1, uint64_t a2, uint64_t a3,
+			    uint64_t a4, uint64_t a5, struct tr_error *err)
+{
+	const uint64_t args[6] = {a0, a1, a2, a3, a4, a5};
+	struct saved s;
+	struct tr_regs r;
+	int status;
+
+	if (begin(tid, &s) < 0)
+		goto failed;
+	r = entry_regs(&s, tr_inject_single, 1); /* number -1: skipped */
+	set_call(&r, nr, args);
+	if (tr_tracee_set_regs(tid, &r) < 0 || run_to_int3(tid) < 0 ||
+	    tr_tracee_get_regs(tid, &r) < 0)
+		goto failed;
+	*result = (int64_t)r.rax;
+	r = s.regs;
+	r.rip -= 2; /* the syscall instruction, or int 0x80 */
+	r.rax = s.regs.orig_rax;
+	r.orig_rax = (uint64_t)-1;
+	if (tr_tracee_set_regs(tid, &r) < 0)
+		goto failed;
+	do {
+		if (run_to_stop(tid, TR_RESUME_CONT, &status) < 0)
+			goto failed;
+	} while (tr_stop_event(status) != PTRACE_EVENT_SECCOMP);
+	if (finish(tid, &s) == 0)
+		return 0;
 failed:
 	return tr_fail_errno(err, "task %d: remote call", (int)tid);
 }

@@ -41,6 +41,15 @@ int tr_remote_call(pid_t tid, int64_t *result, uint64_t nr, uint64_t a0,
 		   uint64_t a1, uint64_t a2, uint64_t a3, uint64_t a4,
 		   uint64_t a5, struct tr_error *err) TR_MUST_CHECK;
 
+/*
+ * The same in a task at the seccomp stop of a system call's entry, where it
+ * stands again when this returns: that call is skipped, and entered anew.
+ */
+int tr_remote_call_at_entry(pid_t tid, int64_t *result, uint64_t nr,
+			    uint64_t a0, uint64_t a1, uint64_t a2, uint64_t a3,
+			    uint64_t a4, uint64_t a5, struct tr_error *err)
+	TR_MUST_CHECK;
+
 /* Make a task by clone(2) in `tid` (flags: CLONE_VM or 0): it shares or copies
  * the memory, is traced and stopped, and is our child. Returns its id. */
 pid_t tr_remote_clone(pid_t tid, uint64_t flags, struct tr_error *err)

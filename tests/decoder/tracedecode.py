@@ -45,7 +45,7 @@ SCALARS = {
     31: "tasks", 32: "streams", 33: "cpu", 34: "domain",
     35: "memory", 36: "registers", 37: "offset", 38: "place",
     39: "debug_register", 40: "value", 41: "root",
-    42: "pages",
+    42: "pages", 43: "exposed",
 }
 SIGNED = {2, 27}
 IN_HEX = {12, 16, 17, 18, 23, 35, 36, 40, 41}
