@@ -57,6 +57,11 @@ x" ]
 	need strace
 	varies=1 same 0 strace -c -f sh -c '/bin/true; /bin/true'
 	grep -q ' total$' rep.err
+	varies=1 same 0 strace --seccomp-bpf -f -e trace=exit_group \
+		sh -c '/bin/true; exit'
+	[ "$(grep -c 'exit_group(0)' rep.err)" = 2 ]
+	[ "$(trace-dump -s ptrace t | grep -c PTRACE_SYSCALL)" -lt 40 ] ||
+		fail "strace did not use its filter"
 	varies=1 same 0 strace -y -e trace=openat,read cat /dev/null
 	varies=1 same 1 strace -e inject=write:error=ENOSPC cat /etc/passwd
 	grep -q 'No space left on device' rep.err

@@ -18,6 +18,7 @@
 #include "libtrace/record/ptrace.h"
 #include "libtrace/state/regs.h"
 #include "libtrace/tracee/memory.h"
+#include "libtrace/tracee/spawn.h"
 #include "libtrace/tracee/tracee.h"
 
 /* Restart codes of the kernel (include/linux/errno.h), which a tracer sees at
@@ -261,6 +262,18 @@ static bool answer(struct recorder *r, struct task *t)
 
 void rec_call_filtered(struct recorder *r, struct task *t)
 {
+	unsigned long data;
+
+	if (tr_tracee_event_msg(t->tid, &data) < 0)
+		return;
+	/* Of equal verdicts that of the latest filter counts (seccomp(2)). */
+	if (data != TR_FILTER_DATA && !t->fl.past_filter) {
+		t->fl.past_filter = true;
+		t->exiting = false;
+		if (rec_traced_seccomp(r, t, data))
+			return;
+		t->fl.denied = ENOSYS;
+	}
 	if (t->fl.denied || answer(r, t))
 		deny(t);
 	else
@@ -323,7 +336,7 @@ static void begin_again(struct recorder *r, struct task *t)
 {
 	uint64_t nr = t->fl.call.nr;
 	struct tr_regs regs;
-	bool skip;
+	bool skip, past;
 
 	if (tr_tracee_get_regs(t->tid, &regs) < 0)
 		return;
@@ -331,8 +344,10 @@ static void begin_again(struct recorder *r, struct task *t)
 	skip = (int)regs.orig_rax < 0;
 	if (skip)
 		regs.orig_rax = nr;
+	past = t->fl.past_filter;
 	rec_call_release(t);
 	begin(r, t, &regs);
+	t->fl.past_filter = past;
 	t->fl.recorded = true;
 	t->fl.answered = skip;
 	t->fl.answer = (int64_t)regs.rax;
@@ -343,7 +358,7 @@ void rec_call_proceed(struct recorder *r, struct task *t)
 	if (t->fl.changed)
 		begin_again(r, t);
 	/* A filter of the program's own has its say first. */
-	if (!t->filtered && (t->fl.denied || answer(r, t))) {
+	if ((!t->filtered || t->fl.past_filter) && (t->fl.denied || answer(r, t))) {
 		deny(t);
 		return;
 	}

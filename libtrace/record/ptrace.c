@@ -226,6 +226,16 @@ bool rec_traced_entry(struct recorder *r, struct task *t)
 	return true;
 }
 
+bool rec_traced_seccomp(struct recorder *r, struct task *t, unsigned long data)
+{
+	if (!t->vt || !(t->vt->options & PTRACE_O_TRACESECCOMP))
+		return false;
+	rec_call_record_entry(r, t);
+	hold_event(r, t, HELD_ENTRY, PTRACE_EVENT_SECCOMP, data);
+	t->vt->op = PTRACE_SYSCALL_INFO_SECCOMP;
+	return true;
+}
+
 bool rec_traced_broken(struct recorder *r, struct task *t)
 {
 	if (!t->vt)

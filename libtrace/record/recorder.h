@@ -93,6 +93,7 @@ struct inflight {
 	bool answered;      /* in the kernel's place, with `answer` */
 	int64_t answer;
 	bool changed;       /* the task's tracer has changed its registers */
+	bool past_filter;   /* a filter of the program's own has let it pass */
 	bool restarted;     /* goes into the kernel another time */
 	bool again;         /* sent back into the kernel by the recorder, */
 	bool pausing;       /* and waits in pause(2) */
@@ -335,6 +336,8 @@ void rec_shared_forget(struct recorder *r, const struct domain *d);
 /* ptrace.c: tracees of recorded tasks.  Each tells whether the task is held,
  * so that the caller leaves it alone. */
 bool rec_traced_entry(struct recorder *r, struct task *t);
+/* The program's filter asks its tracer: false when that does not listen. */
+bool rec_traced_seccomp(struct recorder *r, struct task *t, unsigned long data);
 bool rec_traced_broken(struct recorder *r, struct task *t);
 bool rec_traced_exit(struct recorder *r, struct task *t, bool vforked);
 bool rec_traced_exec(struct recorder *r, struct task *t);

@@ -324,13 +324,19 @@ static int64_t syscall_info(const struct request *q)
 		return -ESRCH;
 	info.instruction_pointer = g.rip;
 	info.stack_pointer = g.rsp;
-	if (info.op == PTRACE_SYSCALL_INFO_ENTRY) {
+	if (info.op == PTRACE_SYSCALL_INFO_ENTRY ||
+	    info.op == PTRACE_SYSCALL_INFO_SECCOMP) {
 		const uint64_t args[6] = {g.rdi, g.rsi, g.rdx,
 					  g.r10, g.r8, g.r9};
 
+		/* Both begin alike. */
 		info.entry.nr = g.orig_rax;
 		memcpy(info.entry.args, args, sizeof args);
 		n = offsetof(struct __ptrace_syscall_info, entry.args[6]);
+		if (info.op == PTRACE_SYSCALL_INFO_SECCOMP) {
+			info.seccomp.ret_data = (uint32_t)q->o->vt->msg;
+			n += sizeof info.seccomp.ret_data;
+		}
 	} else if (info.op == PTRACE_SYSCALL_INFO_EXIT) {
 		info.exit.rval = (int64_t)g.rax;
 		info.exit.is_error = (int64_t)g.rax < 0 &&

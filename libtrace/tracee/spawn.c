@@ -96,7 +96,7 @@ static int install_filter(void)
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(after >> 32),
 			 0, 1),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRACE),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRACE | TR_FILTER_DATA),
 	};
 	struct sock_fprog prog = {sizeof code / sizeof *code, code};
 

@@ -442,6 +442,19 @@ static void catalogue(void)
 	tr_event_mark(&ev, TR_F_REGS);
 	tr_event_mark(&ev, TR_F_REGS_AFTER);
 	text_is("rdtsc at 0x401000 = 0x1ffffffff");
+	begin(TR_EV_STOP);
+	tr_event_set(&ev, TR_F_SIGNO, SIGTRAP);
+	tr_event_set(&ev, TR_F_PLACE, TR_PLACE_STEP);
+	ev.regs.rip = 0x401000;
+	tr_event_mark(&ev, TR_F_REGS);
+	text_is("held by its tracer: SIGTRAP at 0x401000, a step");
+	begin(TR_EV_POKE);
+	tr_event_set(&ev, TR_F_DEBUG_REGISTER, 7);
+	tr_event_set(&ev, TR_F_VALUE, 0x90001);
+	ev.regs_after.rip = 0x401001;
+	tr_event_mark(&ev, TR_F_REGS_AFTER);
+	text_is("changed by another task: registers, at 0x401001 now "
+		"debug register 7 = 0x90001");
 }
 
 static bool verbose_has(const char *part, bool json)

@@ -585,6 +585,40 @@ static void commands(void)
 	ONLY_OUT(2, A, 112);
 }
 
+/* What tracers read and write of their own memory. */
+static void tracers(void)
+{
+	enum { GETREGS = 12, SETREGS = 13, GETREGSET = 0x4204,
+	       SETREGSET = 0x4205, PEEKSIGINFO = 0x4209, INFO = 0x420e };
+
+	RUN_CALL(0, SYS_ptrace, 1, 77, B, A); /* PTRACE_PEEKTEXT */
+	ONLY_OUT(3, A, 8);
+	RUN_CALL(0, SYS_ptrace, 4, 77, B, A); /* PTRACE_POKETEXT */
+	NO_OUT();
+	CHECK(known && in.n == 0);
+	RUN_CALL(0, SYS_ptrace, GETREGS, 77, 0, A);
+	ONLY_OUT(3, A, 216);
+	RUN_CALL(0, SYS_ptrace, SETREGS, 77, 0, A);
+	ONLY_IN(3, A, 216);
+	NO_OUT();
+	put64(A, B);
+	put64(A + 8, 100);
+	RUN_CALL(0, SYS_ptrace, GETREGSET, 77, 1, A);
+	CHECK(known && out.n == 2 && has(&out, 3, A, 16) && has(&out, 3, B, 100));
+	RUN_CALL(ERR(ESRCH), SYS_ptrace, GETREGSET, 77, 1, A);
+	NO_OUT();
+	RUN_CALL(0, SYS_ptrace, SETREGSET, 77, 1, A);
+	CHECK(in.n == 2 && has(&in, 3, B, 100));
+	RUN_CALL(2, SYS_ptrace, PEEKSIGINFO, 77, A, B);
+	ONLY_OUT(3, B, 256);
+	RUN_CALL(80, SYS_ptrace, INFO, 77, 88, A);
+	ONLY_OUT(3, A, 80);
+	RUN_CALL(80, SYS_ptrace, INFO, 77, 24, A);
+	ONLY_OUT(3, A, 24);
+	RUN_CALL(0, SYS_ptrace, 4711, 77, A, B);
+	NO_OUT();
+}
+
 static void futexes(void)
 {
 	RUN_CALL(0, SYS_futex, A, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, 1, B);
@@ -1225,6 +1259,7 @@ int main(void)
 	RUN(vectors);
 	RUN(messages);
 	RUN(commands);
+	RUN(tracers);
 	RUN(futexes);
 	RUN(other_irregular_calls);
 	RUN(what_is_not_modelled);
