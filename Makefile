@@ -157,7 +157,7 @@ demo: ## install what is missing, build, show the tools at work
 lint: all ## check scripts, manuals, layering, options against manuals
 	@BUILD='$(BUILD)' tests/lint.sh
 
-bench: all workloads ## measure against native runs
+bench: all workloads $(BUILD)/tests/alter ## measure against native runs
 	@BUILD='$(BUILD)' tests/bench/run
 
 $(BUILD)/libtrace.pc: Makefile

@@ -281,7 +281,8 @@ static void drop_last_hunk(struct tr_compare *c)
 /* Let go of what is later than enough others. */
 static void prune(struct tr_compare *c)
 {
-	qsort(c->hunk, c->nhunks, sizeof(struct hunk *), by_place);
+	if (c->nhunks)
+		qsort(c->hunk, c->nhunks, sizeof(struct hunk *), by_place);
 	while (c->nhunks > 1 &&
 	       c->kept - c->hunk[c->nhunks - 1]->n >= c->options.max)
 		drop_last_hunk(c);

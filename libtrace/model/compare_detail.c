@@ -405,8 +405,11 @@ int tr_compare_describe(const struct tr_compare_view *left,
 		snprintf(d->what, sizeof d->what, "event: %s, %s", x, y);
 		return 0;
 	}
-	if (describe_fields(left, right, d))
+	if (describe_fields(left, right, d)) {
+		if (l->type == TR_EV_STATE)
+			tr_compare_name_memory(left, right, d);
 		return 0;
+	}
 	if (l->type != r->type) {
 		set(d, "result", "result", l,
 		    l->type == TR_EV_SYSCALL ? "returned" : "did not return",

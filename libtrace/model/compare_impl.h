@@ -75,6 +75,13 @@ int tr_compare_describe(const struct tr_compare_view *left,
 void tr_compare_describe_one(const struct tr_compare_view *v, bool missing,
 			     struct tr_difference *d);
 
+/* ---- compare_state.c ---- */
+
+/* Append to d->what, of two states, the first mapping and page that differ. */
+void tr_compare_name_memory(const struct tr_compare_view *left,
+			    const struct tr_compare_view *right,
+			    struct tr_difference *d);
+
 /* ---- compare_load.c: reading again ---- */
 
 /* Events of a trace by number. */

@@ -41,8 +41,9 @@ def tool(name):
 # --- one run -----------------------------------------------------------------
 
 class Run:
-    def __init__(self, status, wall, cpu):
+    def __init__(self, status, wall, cpu, rss):
         self.status, self.wall, self.cpu = status, wall, cpu
+        self.rss = rss  # peak, bytes
 
 
 def expire(_signal, _frame):
@@ -73,7 +74,7 @@ def run(argv, errors=os.devnull, limit=LIMIT):
         os.close(nothing)
         os.close(err)
     return Run(os.waitstatus_to_exitcode(status), wall,
-               used.ru_utime + used.ru_stime)
+               used.ru_utime + used.ru_stime, used.ru_maxrss * 1024)
 
 
 def text_of(path):
@@ -468,6 +469,43 @@ def row_tools(bench):
         done.add(row)
 
 
+def long_trace(base, to, *action):
+    shutil.rmtree(to, ignore_errors=True)
+    subprocess.run([os.path.join(BUILD, "tests", "alter"), base, to, *action],
+                   check=True)
+
+
+def row_diff(bench):
+    """trace-diff of two traces of a million events each."""
+    where = fresh(bench, "diff")
+    base, a, b, c = (os.path.join(where, n) for n in ("base", "a", "b", "c"))
+    errors = os.path.join(bench.place, "errors")
+    result = run([tool("record"), "-o", base, program("calls"), "read", "10"],
+                 errors)
+    check_recording(result, base, errors)
+    with subprocess.Popen([tool("dump"), "-f", "json", "-s", "read", base],
+                          stdout=subprocess.PIPE) as p:
+        last = json.loads(p.stdout.read().splitlines()[-1])["event"]
+    long_trace(base, a, "copies", str(last), "1000000", "0")
+    long_trace(base, b, "copies", str(last), "1000000", "1000")
+    # Of b, 300000 events are not there.
+    long_trace(base, c, "copies", str(last), "700000", "1000")
+    row = {"type": "bench", "name": "diff", "events": manifest(a)["events"]}
+    for name, left, right, status in (("same", a, a, 0), ("changed", a, b, 1),
+                                      ("missing", b, c, 1)):
+        runs = [run([tool("diff"), "-f", "text", "-n", "1", left, right],
+                    errors) for _ in range(RUNS)]
+        if any(r.status != status for r in runs):
+            raise Failed(f"trace-diff {name}: " + text_of(errors)[-200:])
+        row[name] = {"wall": round(median(runs, "wall"), 6),
+                     "rss": max(r.rss for r in runs)}
+        print(f"{'diff':<10}two traces of {row['events']} events, {name}: "
+              f"{row[name]['wall']:.2f} s, "
+              f"{row[name]['rss'] / 1e6:.1f} MB of memory", flush=True)
+    bench.emit(row)
+    shutil.rmtree(where)
+
+
 LOOP = "i=0; while [ $i -lt 100 ]; do /bin/true; i=$((i + 1)); done"
 
 ROWS = {
@@ -486,6 +524,7 @@ ROWS = {
     "python": simple("python", [sys.executable, "-c", SCRIPT]),
     "mutex": simple("mutex", [program("mutex")]),
     "tools": row_tools,
+    "diff": row_diff,
 }
 
 
