@@ -17,7 +17,7 @@
 
 enum { FAILED = 125, NOT_EXECUTABLE = 126, NOT_FOUND = 127 };
 
-static const char *directory, *audit, *digest = "off", *expires;
+static const char *directory, *audit, *digest = "exit", *expires;
 static const char *portable;
 static struct cli_list labels;
 static bool quiet, verbose, chaos, no_wait;
@@ -36,7 +36,8 @@ static const struct cli_option options[] = {
 	{"no-wait", 0, NULL, "end with the first process; go on recording the "
 	 "others in the background", CLI_FLAG, &no_wait},
 	{"digest", 0, "WHEN", "keep digests of the program's whole state: at "
-	 "exec and exit (exit), after each call (syscall) or every N calls (N)",
+	 "exec and exit (exit, the default), also after each call (syscall), "
+	 "every N calls (N), every so often (10ms), or never (off)",
 	 CLI_STRING, &digest},
 	{"chaos", 0, NULL, "let threads take turns at random, to provoke races",
 	 CLI_FLAG, &chaos},
@@ -156,24 +157,42 @@ static int record_named(struct tr_record_options *o,
 	}
 }
 
+/* A time with its unit, in ns; 0 when it is none. */
+static uint64_t parse_time(const char *s)
+{
+	static const struct {
+		const char *unit;
+		uint64_t ns;
+	} units[] = {{"us", 1000}, {"ms", 1000000}, {"s", 1000000000}};
+	char *end;
+	uint64_t n = strtoull(s, &end, 10);
+
+	for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+		if (strcmp(end, units[i].unit) == 0 &&
+		    n <= UINT64_MAX / units[i].ns)
+			return n * units[i].ns;
+	return 0;
+}
+
 /* What --digest says; false when it says nothing known. */
 static bool set_digest(struct tr_record_options *o)
 {
-	char *end;
+	bool number = *digest >= '1' && *digest <= '9' &&
+		      digest[strspn(digest, "0123456789")] == '\0';
 
-	o->digest_events = strtoull(digest, &end, 10);
-	if (strcmp(digest, "off") == 0)
+	if (strcmp(digest, "off") == 0) {
 		o->digest = TR_DIGEST_OFF;
-	else if (strcmp(digest, "exit") == 0)
+	} else if (strcmp(digest, "exit") == 0) {
 		o->digest = TR_DIGEST_EXIT;
-	else
+	} else if (strcmp(digest, "syscall") == 0 || number) {
 		o->digest = TR_DIGEST_EVERY;
-	if (strcmp(digest, "syscall") == 0)
-		o->digest_events = 1;
-	else if (o->digest == TR_DIGEST_EVERY &&
-		 (*end || *digest == '-' || o->digest_events == 0)) {
-		cli_error("--digest: '%s' is not exit, syscall, off or a "
-			  "number of calls", digest);
+		o->digest_events = number ? strtoull(digest, NULL, 10) : 1;
+	} else if (*digest >= '0' && *digest <= '9' &&
+		   (o->digest_ns = parse_time(digest)) > 0) {
+		o->digest = TR_DIGEST_TIMED;
+	} else {
+		cli_error("--digest: '%s' is not exit, syscall, off, a number "
+			  "of calls, or a time such as 10ms", digest);
 		return false;
 	}
 	return true;

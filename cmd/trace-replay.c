@@ -15,13 +15,16 @@
 enum { IDENTICAL = 0, DIVERGED = 1, TROUBLE = 2 };
 
 static enum cli_format format;
-static bool quiet, no_output, state, contents;
+static bool quiet, no_output, state, contents, digests;
 static const char *destination;
 static uint64_t last_event; /* to stop after; 0: none */
 
 static const struct cli_option options[] = {
 	{"contents", 0, NULL, "as --state, with the bytes of the pages",
 	 CLI_FLAG, &contents},
+	{"digests", 0, NULL, "write the states found here, in the place of "
+	 "the recorded ones, as JSON Lines, and no output of the program",
+	 CLI_FLAG, &digests},
 	{"format", 'f', "FORMAT",
 	 "auto, text or json; auto is text: stdout is the program's",
 	 CLI_FORMAT, &format},
@@ -41,7 +44,8 @@ static const struct cli_option options[] = {
 static const struct cli_tool tool = {
 	.name = "trace-replay",
 	.summary = "Execute a recorded program again, exactly as it ran",
-	.synopsis = "[-nq] [-f FORMAT] [-g EVENT [--state] [--contents]] [TRACE]",
+	.synopsis = "[-nq] [--digests] [-f FORMAT] "
+		    "[-g EVENT [--state] [--contents]] [TRACE]",
 	.operands = CLI_OPERAND_TRACE,
 	.max_operands = 1,
 	.trouble = TROUBLE,
@@ -74,7 +78,7 @@ static void put_output(const struct tr_replay_step *step)
 {
 	struct tr_json *j;
 
-	if (no_output || state)
+	if (no_output || state || digests)
 		return;
 	if (format != CLI_JSON) {
 		FILE *f = step->output == 2 ? stderr : stdout;
@@ -222,6 +226,8 @@ static int replay(struct tr_reader *reader, struct tr_replay *r)
 	while (cli_output_ok()) {
 		if (tr_replay_step(r, &step, &err) < 0)
 			return cli_trouble(&err);
+		if (digests && step.state)
+			cli_json_line(tr_describe_json(step.state, false));
 		if (step.what == TR_REPLAY_DIVERGED)
 			divergence(step.divergence);
 		if (step.what != TR_REPLAY_EVENT &&

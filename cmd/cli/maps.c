@@ -67,7 +67,8 @@ static void maps_add(void *state, const struct tr_event *ev)
 {
 	const struct state *s = state;
 
-	for (size_t i = 0; i < ev->nmap; i++) {
+	/* A state lists what there is, not what is made. */
+	for (size_t i = 0; ev->type != TR_EV_STATE && i < ev->nmap; i++) {
 		if (s->json)
 			map_json(ev, &ev->map[i]);
 		else

@@ -344,6 +344,10 @@ static uint64_t bulk_of(const struct tr_event *ev)
 		n += ev->xstate.len;
 	if (tr_event_has(ev, TR_F_TEXT))
 		n += ev->text.len;
+	if (tr_event_has(ev, TR_F_DIGESTS))
+		n += ev->digests.len;
+	if (tr_event_has(ev, TR_F_PAGE_HASHES))
+		n += ev->page_hashes.len;
 	for (size_t i = 0; i < ev->nmem; i++)
 		n += ev->mem[i].bytes.len;
 	for (size_t i = 0; i < ev->nmap; i++)
@@ -357,7 +361,7 @@ static uint64_t bulk_of(const struct tr_event *ev)
 static size_t room_for(const struct tr_event *ev, size_t bulk)
 {
 	return 1 + 4 * VARINT_MAX + TR_NSCALARS * FIELD_HEAD +
-	       2 * (FIELD_HEAD + REGS_ROOM) + 4 * FIELD_HEAD + 128 + 32 +
+	       2 * (FIELD_HEAD + REGS_ROOM) + 6 * FIELD_HEAD + 128 + 32 +
 	       ev->nmem * (FIELD_HEAD + VARINT_MAX) +
 	       ev->nmap * (FIELD_HEAD + MAP_ROOM) +
 	       ev->narg * (FIELD_HEAD + ARG_ROOM) + bulk;
@@ -390,6 +394,8 @@ static uint8_t *put_fields(uint8_t *p, const struct tr_event *ev,
 		p = put_map(p, &ev->map[i], &at);
 	for (size_t i = 0; i < ev->narg; i++)
 		p = put_arg(p, &ev->arg[i]);
+	p = put_bytes(p, ev, TR_F_DIGESTS, &ev->digests);
+	p = put_bytes(p, ev, TR_F_PAGE_HASHES, &ev->page_hashes);
 	return p;
 }
 
@@ -580,6 +586,12 @@ static bool take_struct(struct tr_decoder *d, unsigned tag, struct tr_span s)
 	case TR_F_SHA256:
 		ev->sha256 = rest_of(&s);
 		return true;
+	case TR_F_DIGESTS:
+		ev->digests = rest_of(&s);
+		return true;
+	case TR_F_PAGE_HASHES:
+		ev->page_hashes = rest_of(&s);
+		return true;
 	case TR_F_MEM:
 		return take_mem(d, s);
 	case TR_F_MAP:
@@ -587,6 +599,9 @@ static bool take_struct(struct tr_decoder *d, unsigned tag, struct tr_span s)
 	}
 	return take_arg(d, s);
 }
+
+/* Fields that may occur again. */
+#define REPEATED (BIT(TR_F_MEM) | BIT(TR_F_MAP) | BIT(TR_F_ARG))
 
 static const char *take_known(struct tr_decoder *d, unsigned tag, unsigned kind,
 			      uint64_t value, struct tr_span bytes)
@@ -596,7 +611,7 @@ static const char *take_known(struct tr_decoder *d, unsigned tag, unsigned kind,
 
 	if (!((kind == KIND_VALUE ? scalars : structs) & bit))
 		return "unknown field";
-	if (ev->has & bit && tag < TR_F_MEM)
+	if (ev->has & bit & ~REPEATED)
 		return "field given twice";
 	ev->has |= bit;
 	if (kind == KIND_BYTES)

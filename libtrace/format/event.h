@@ -89,7 +89,10 @@ enum tr_event_type {
 	X(VALUE, 40, "value", U, H)     /* and what it holds from now on */ \
 	X(ROOT, 41, "root", U, H)       /* digest of all memory */             \
 	X(PAGES, 42, "pages", U, D)     /* 1: sha256 is that of pages */       \
-	X(EXPOSED, 43, "exposed", U, D) /* memory was written as others ran */
+	X(EXPOSED, 43, "exposed", U, D) /* memory was written as others ran */ \
+	X(VECTOR, 44, "vector", U, H)   /* digest of the extended registers */ \
+	X(CHANGED, 45, "changed", U, D) /* pages since the last state */       \
+	X(UNLISTED, 46, "unlisted", U, D) /* mappings left out of `map` */
 
 /* Structured fields: tag, JSON name. */
 #define TR_STRUCT_FIELDS(X)                                                    \
@@ -101,7 +104,9 @@ enum tr_event_type {
 	X(SHA256, 53, "sha256")         /* 32 bytes */                         \
 	X(MEM, 54, "mem")               /* memory written; repeats */          \
 	X(MAP, 55, "map")               /* a mapping; repeats */               \
-	X(ARG, 56, "arg")               /* memory read; repeats */
+	X(ARG, 56, "arg")               /* memory read; repeats */             \
+	X(DIGESTS, 57, "digests")       /* of each `map`, u64 */               \
+	X(PAGE_HASHES, 58, "page_hashes") /* of pages that changed */
 
 enum tr_field {
 #define X(NAME, tag, name, sign, form) TR_F_##NAME = (tag),
@@ -112,7 +117,7 @@ enum tr_field {
 #undef X
 };
 
-#define TR_NSCALARS 44 /* scalar tags are 1..43 */
+#define TR_NSCALARS 47 /* scalar tags are 1..46 */
 
 /* Who produced a syscall's result. */
 enum tr_origin {
@@ -241,6 +246,7 @@ struct tr_event {
 	uint64_t v[TR_NSCALARS]; /* scalars by tag; signed ones cast */
 	struct tr_regs regs, regs_after;
 	struct tr_bytes xstate, siginfo, text, sha256;
+	struct tr_bytes digests, page_hashes; /* see page_list.h */
 	struct tr_mem *mem; /* arrays: owned by whoever built the event */
 	struct tr_map *map;
 	struct tr_arg *arg;
@@ -284,6 +290,7 @@ const char *tr_method_name(uint64_t method);  /* "clone", "link", "copy" */
 #define TR_MEM_PIECE (256u << 10) /* a mem field holds at most this */
 #define TR_MAX_TEXT 65536u
 #define TR_MAX_XSTATE 65536u
+#define TR_MAX_LIST 65536u /* bytes of `digests` or `page_hashes` */
 #define TR_MAX_PARTS (1u << 24)
 
 #endif

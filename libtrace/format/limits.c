@@ -1,6 +1,8 @@
 /* Limits of events, the same for the encoder and the decoder. */
 #include "libtrace/format/limits.h"
 
+#include "libtrace/format/page_list.h"
+
 #define PAGE_MASK ((uint64_t)4095)
 #define BIT(n) ((uint64_t)1 << (n))
 
@@ -19,6 +21,17 @@ static const char *bad_scalar(const struct tr_event *ev)
 	return NULL;
 }
 
+static bool are_pages(const struct tr_bytes *b)
+{
+	struct tr_span s = tr_span_of(b);
+	struct tr_page_hash page;
+	uint64_t next = 0;
+
+	while (tr_page_list_get(&s, &next, &page))
+		;
+	return b->len <= TR_MAX_LIST && tr_span_left(&s) == 0;
+}
+
 static const char *bad_bytes(const struct tr_event *ev)
 {
 	if (tr_event_has(ev, TR_F_XSTATE) && ev->xstate.len > TR_MAX_XSTATE)
@@ -29,6 +42,11 @@ static const char *bad_bytes(const struct tr_event *ev)
 		return "siginfo is not of 128 bytes";
 	if (tr_event_has(ev, TR_F_SHA256) && ev->sha256.len != 32)
 		return "sha256 is not of 32 bytes";
+	if (tr_event_has(ev, TR_F_DIGESTS) &&
+	    (ev->digests.len > TR_MAX_LIST || ev->digests.len % 8 != 0))
+		return "digests not whole or too many";
+	if (tr_event_has(ev, TR_F_PAGE_HASHES) && !are_pages(&ev->page_hashes))
+		return "pages not whole or too many";
 	return NULL;
 }
 

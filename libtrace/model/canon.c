@@ -165,6 +165,7 @@ void tr_canon_learn(struct tr_canon *c, const struct tr_event *ev)
 
 	switch ((unsigned)ev->type) {
 	case TR_EV_START:
+	case TR_EV_STATE:
 	case TR_EV_IMAGE:
 		learn_task(c, ev);
 		break;
@@ -389,6 +390,8 @@ void tr_canon_rest(const struct tr_canon *c, const struct tr_event *ev,
 	case TR_EV_STATE:
 		put_number("state", "registers", TR_SHOW_HEX,
 			   tr_event_get(ev, TR_F_REGISTERS), fn, arg);
+		put_number("state", "vector registers", TR_SHOW_HEX,
+			   tr_event_get(ev, TR_F_VECTOR), fn, arg);
 		put_number("state", "memory", TR_SHOW_HEX,
 			   tr_event_get(ev, TR_F_ROOT), fn, arg);
 		break;

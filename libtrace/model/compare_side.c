@@ -321,7 +321,9 @@ static void take_event(struct tr_compare_side *s, const struct tr_event *ev)
 	}
 	if (s->open) /* its last parts are lost */
 		close_item(s);
-	tr_canon_learn(&s->canon, ev);
+	/* A pipe of states has no other events to learn tasks from. */
+	if (!s->states || ev->type == TR_EV_STATE)
+		tr_canon_learn(&s->canon, ev);
 	if (s->states ? ev->type != TR_EV_STATE : tr_canon_ignores(&s->canon, ev))
 		return;
 	if (ev->type == TR_EV_ENTER || ev->type == TR_EV_CLONE) {

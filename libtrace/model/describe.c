@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "libtrace/format/page_list.h"
 #include "libtrace/model/shown.h"
 #include "libtrace/model/values.h"
 
@@ -237,6 +238,18 @@ static void text_digest(struct tr_buf *b, const struct tr_event *ev)
 	put_hex(b, &ev->sha256);
 }
 
+static void text_state(struct tr_buf *b, const struct tr_event *ev)
+{
+	tr_put(b, "state: memory 0x%" PRIx64 ", registers 0x%" PRIx64,
+	       scalar(ev, TR_F_ROOT), scalar(ev, TR_F_REGISTERS));
+	if (tr_event_has(ev, TR_F_VECTOR))
+		tr_put(b, ", vector 0x%" PRIx64, scalar(ev, TR_F_VECTOR));
+	if (tr_event_has(ev, TR_F_CHANGED))
+		tr_put(b, "; %" PRIu64 " page%s changed",
+		       scalar(ev, TR_F_CHANGED),
+		       scalar(ev, TR_F_CHANGED) == 1 ? "" : "s");
+}
+
 static void put_regs(struct tr_buf *b, const char *title,
 		     const struct tr_regs *r)
 {
@@ -265,8 +278,27 @@ static void put_map(struct tr_buf *b, const struct tr_map *m)
 	}
 }
 
+static void put_state(struct tr_buf *b, const struct tr_event *ev)
+{
+	struct tr_span s = tr_span_of(&ev->page_hashes);
+	struct tr_page_hash page;
+	uint64_t next = 0;
+
+	for (size_t i = 0; i < ev->nmap; i++) {
+		put_map(b, &ev->map[i]);
+		tr_put(b, " digest 0x%" PRIx64, tr_map_digest(ev, i));
+	}
+	while (tr_page_list_get(&s, &next, &page))
+		tr_put(b, "\n  changed page 0x%" PRIx64 " hash 0x%" PRIx64,
+		       page.addr, page.hash);
+}
+
 static void put_details(struct tr_buf *b, const struct tr_event *ev)
 {
+	if (ev->type == TR_EV_STATE) {
+		put_state(b, ev);
+		return;
+	}
 	if (tr_event_has(ev, TR_F_DURATION))
 		tr_put(b, "\n  duration %" PRIu64 " ns",
 		       scalar(ev, TR_F_DURATION));
@@ -352,8 +384,7 @@ static void text_event(struct tr_buf *b, const struct tr_event *ev)
 		text_digest(b, ev);
 		break;
 	case TR_EV_STATE:
-		tr_put(b, "state: memory 0x%" PRIx64 ", registers 0x%" PRIx64,
-		       scalar(ev, TR_F_ROOT), scalar(ev, TR_F_REGISTERS));
+		text_state(b, ev);
 		break;
 	case TR_EV_STOP:
 	case TR_EV_POKE:
@@ -562,6 +593,38 @@ static struct tr_json *json_mem(const struct tr_mem *m)
 	return j;
 }
 
+/* Each mapping with its digest, and the changed pages: whole in every form,
+ * for without them a state says nothing. */
+static void json_state(struct tr_json *j, const struct tr_event *ev)
+{
+	struct tr_json *maps = tr_json_array(), *pages = tr_json_array();
+	struct tr_span s = tr_span_of(&ev->page_hashes);
+	struct tr_page_hash page;
+	uint64_t next = 0;
+
+	for (size_t i = 0; i < ev->nmap; i++) {
+		struct tr_json *m = tr_json_object();
+
+		tr_json_set(m, "start", tr_json_hex(ev->map[i].start));
+		tr_json_set(m, "end", tr_json_hex(ev->map[i].end));
+		tr_json_set(m, "prot", tr_json_int(ev->map[i].prot));
+		tr_json_set(m, "flags", tr_json_int(ev->map[i].flags));
+		tr_json_set(m, "name", tr_json_bytes(ev->map[i].name.data,
+						     ev->map[i].name.len));
+		tr_json_set(m, "digest", tr_json_hex(tr_map_digest(ev, i)));
+		tr_json_append(maps, m);
+	}
+	while (tr_page_list_get(&s, &next, &page)) {
+		struct tr_json *p = tr_json_object();
+
+		tr_json_set(p, "addr", tr_json_hex(page.addr));
+		tr_json_set(p, "hash", tr_json_hex(page.hash));
+		tr_json_append(pages, p);
+	}
+	tr_json_set(j, "mappings", maps);
+	tr_json_set(j, "pages", pages);
+}
+
 static void json_arrays(struct tr_json *j, const struct tr_event *ev)
 {
 	struct tr_json *args = tr_json_array(), *mems = tr_json_array(),
@@ -607,6 +670,9 @@ static void json_by_type(struct tr_json *j, const struct tr_event *ev)
 	case TR_EV_IMAGE:
 		tr_json_set(j, "maps", json_uint(ev->nmap));
 		break;
+	case TR_EV_STATE:
+		json_state(j, ev);
+		break;
 	default:
 		break;
 	}
@@ -624,7 +690,7 @@ struct tr_json *tr_describe_json(const struct tr_event *ev, bool verbose)
 	tr_json_set(j, "time", json_uint(ev->time));
 	json_by_type(j, ev);
 	json_scalars(j, ev);
-	if (verbose)
+	if (verbose && ev->type != TR_EV_STATE)
 		json_details(j, ev);
 	return j;
 }

@@ -618,8 +618,7 @@ static void finish_call(struct recorder *r, struct task *t)
 		return;
 	emit_call(r, t, &regs);
 	rec_call_release(t);
-	if (r->options->digest == TR_DIGEST_EVERY)
-		t->state_due = ++t->calls >= r->options->digest_events;
+	rec_state_count(r, t);
 	if (!rec_traced_exit(r, t, vforked))
 		rec_run(r, t, TR_RESUME_CONT, 0);
 }

@@ -23,8 +23,10 @@ struct tr_record_options {
 		TR_DIGEST_OFF,
 		TR_DIGEST_EXIT,  /* at exec and exit */
 		TR_DIGEST_EVERY, /* and after every digest_events calls */
+		TR_DIGEST_TIMED, /* and at the end of the first call that
+				    returns digest_ns after the last one */
 	} digest;
-	uint64_t digest_events;
+	uint64_t digest_events, digest_ns;
 	bool chaos;                 /* schedule threads at random */
 	uint64_t seed;              /* of chaos */
 	/* Called when the program has been started, and when its first process

@@ -307,6 +307,7 @@ int tr_record(const struct tr_record_options *o, struct tr_record_result *res,
 	catch_signals(old);
 	run(&r);
 	tr_digester_free(r.digester);
+	tr_state_room_release(&r.state_room);
 	closed = rec_session_close(&r, err);
 	if (r.audit && fclose(r.audit) != 0)
 		closed = tr_fail_errno(err, "%s", o->audit);

@@ -23,7 +23,7 @@
 #include "libtrace/state/cpu.h"
 #include "libtrace/state/maps.h"
 #include "libtrace/store/store.h"
-#include "libtrace/tracee/digest.h"
+#include "libtrace/tracee/state_event.h"
 #include "libtrace/tracee/pages.h"
 #include "libtrace/tracee/patch.h"
 
@@ -54,6 +54,7 @@ struct aspace {
 	bool stopped;  /* a note ended its replayable part */
 	struct tr_patches patches;
 	struct tr_digest *digest; /* of its memory, or NULL */
+	uint64_t digested;        /* when it was last computed */
 	struct block {  /* of scratch memory, in ascending order */
 		uint64_t start, end;
 		const struct task *owner;
@@ -179,6 +180,7 @@ struct recorder {
 	struct tr_manifest manifest;
 	struct tr_site_cache sites;
 	struct tr_digester *digester;
+	struct tr_state_room state_room;
 	FILE *audit; /* where disagreements with the model go, or NULL */
 
 	uint64_t start_ns, number;
@@ -228,6 +230,9 @@ void rec_digests(struct recorder *r, bool wait);
 /* Record the digests of the stopped task's state, unless the kernel may change
  * it at any time.  may_call: it can make remote calls at this stop. */
 void rec_state(struct recorder *r, struct task *t, bool may_call);
+
+/* Note that a call has returned: a state may be due before the task goes on. */
+void rec_state_count(const struct recorder *r, struct task *t);
 
 /* files.c: the store.  Each gives a file's id, 0 for what is anonymous memory,
  * -1 with err for what cannot be stored. */

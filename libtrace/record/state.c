@@ -1,7 +1,9 @@
 /* Digests of the recorded tasks' state. */
+#include "libtrace/base/io.h"
 #include "libtrace/record/recorder.h"
 #include "libtrace/tracee/digest.h"
 #include "libtrace/tracee/pagemap.h"
+#include "libtrace/tracee/state_event.h"
 #include "libtrace/tracee/tracee.h"
 
 /* Is another task of the domain in a call that may write its memory any time?
@@ -26,7 +28,8 @@ void rec_state(struct recorder *r, struct task *t, bool may_call)
 		.tid = t->tid, .may_call = may_call && !t->filtered,
 		.unpatch = show_program, .ctx = t->as,
 	};
-	bool track = r->options->digest == TR_DIGEST_EVERY;
+	bool track = r->options->digest == TR_DIGEST_EVERY ||
+		     r->options->digest == TR_DIGEST_TIMED;
 	struct tr_event ev = rec_event(TR_EV_STATE, t);
 	struct tr_error err;
 	struct tr_regs regs;
@@ -40,7 +43,20 @@ void rec_state(struct recorder *r, struct task *t, bool may_call)
 	if (tr_tracee_get_regs(t->tid, &regs) < 0 ||
 	    tr_digest_update(t->as->digest, &at, track, &err) < 0)
 		return; /* SIGKILL took it */
-	tr_event_set(&ev, TR_F_ROOT, tr_digest_root(t->as->digest));
-	tr_event_set(&ev, TR_F_REGISTERS, tr_digest_regs(&regs));
-	rec_emit(r, &ev);
+	t->as->digested = tr_now_ns();
+	tr_event_set(&ev, TR_F_PARENT, t->parent);
+	if (tr_state_event(t->as->digest, t->tid, &regs, NULL, 0,
+			   &r->state_room, &ev) == 0)
+		rec_emit(r, &ev);
+}
+
+void rec_state_count(const struct recorder *r, struct task *t)
+{
+	const struct tr_record_options *o = r->options;
+
+	if (o->digest == TR_DIGEST_EVERY && ++t->calls >= o->digest_events)
+		t->state_due = true;
+	if (o->digest == TR_DIGEST_TIMED &&
+	    tr_now_ns() - t->as->digested >= o->digest_ns)
+		t->state_due = true;
 }

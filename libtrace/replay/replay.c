@@ -127,6 +127,11 @@ static int at_end(struct tr_replay *r, struct tr_replay_step *step)
 	return 0;
 }
 
+static const struct tr_event *own_state(const struct tr_replay *r)
+{
+	return r->ev.type == TR_EV_STATE ? &r->state : NULL;
+}
+
 int tr_replay_step(struct tr_replay *r, struct tr_replay_step *step,
 		   struct tr_error *err)
 {
@@ -152,6 +157,7 @@ int tr_replay_step(struct tr_replay *r, struct tr_replay_step *step,
 		return -1;
 	case DIVERGED:
 		r->ended = true;
+		step->state = own_state(r);
 		step->what = TR_REPLAY_DIVERGED;
 		step->divergence = &r->divergence;
 		return 0;
@@ -167,6 +173,7 @@ int tr_replay_step(struct tr_replay *r, struct tr_replay_step *step,
 		t->last_time = r->ev.time;
 	r->applied = true;
 	step->event = &r->ev;
+	step->state = own_state(r);
 	step->what = TR_REPLAY_EVENT;
 	if (r->is_output && r->written.len) {
 		step->what = TR_REPLAY_OUTPUT;
@@ -189,6 +196,7 @@ void tr_replay_free(struct tr_replay *r)
 		rep_task_end(r, r->tasks);
 	tr_vessel_end(r->first_vessel);
 	tr_digester_free(r->digester);
+	tr_state_room_release(&r->state_room);
 	tr_feed_free(r->feed);
 	tr_site_cache_release(&r->sites);
 	tr_backing_release(&r->backing);

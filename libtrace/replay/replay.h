@@ -40,6 +40,9 @@ struct tr_replay_step {
 	struct tr_bytes data;
 	const struct tr_divergence *divergence;
 	const char *note;    /* STOPPED: why */
+	/* The event is a state's, and this is the replay's own: what the
+	 * recorded one must equal.  Also when that diverged. */
+	const struct tr_event *state;
 };
 
 /*

@@ -19,7 +19,7 @@
 #include "libtrace/replay/backing.h"
 #include "libtrace/replay/feed.h"
 #include "libtrace/replay/replay.h"
-#include "libtrace/tracee/digest.h"
+#include "libtrace/tracee/state_event.h"
 #include "libtrace/tracee/image.h"
 #include "libtrace/tracee/patch.h"
 
@@ -53,6 +53,8 @@ struct tr_replay {
 	struct tr_feed *feed;
 	struct tr_site_cache sites;
 	struct tr_digester *digester;
+	struct tr_state_room state_room;
+	struct tr_event state;   /* the replay's own of the last state event */
 	struct tr_backing backing;
 	struct tr_image_source source; /* gives the backing's paths */
 	char *cpu_missing;  /* or NULL */

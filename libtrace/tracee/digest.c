@@ -36,6 +36,13 @@ struct node {
 	uint64_t hash[NODE_PAGES];
 };
 
+/* A page's hash was another; quiet: that is no news (tr_digest_changed). */
+struct change {
+	uint64_t addr, before;
+	size_t order;
+	bool quiet;
+};
+
 struct tr_digest {
 	struct tr_digester *shared;
 	int writes;     /* tracks them, or -1 */
@@ -43,8 +50,9 @@ struct tr_digest {
 	struct node **node; /* ascending by base */
 	size_t nnodes, node_cap;
 	uint64_t root;
-	struct tr_page_hash *changed;
-	size_t nchanged, changed_cap;
+	struct change *change; /* since the mark, some of them twice */
+	size_t nchanges, change_cap, merged;
+	struct tr_page_hash *changed; /* the list that was asked for */
 	struct tr_digest_mapping *map;
 	size_t nmaps, map_cap;
 	struct tr_digest_work work;
@@ -98,6 +106,7 @@ void tr_digest_free(struct tr_digest *d)
 	for (size_t i = 0; i < d->nnodes; i++)
 		free(d->node[i]);
 	free(d->node);
+	free(d->change);
 	free(d->changed);
 	forget_mappings(d);
 	free(d->map);
@@ -147,31 +156,66 @@ static unsigned index_in(const struct node *n, uint64_t addr)
 	return (unsigned)((addr - n->base) / TR_PAGE);
 }
 
-/* True when the page's hash was another. */
-static bool set_page(struct tr_digest *d, uint64_t addr, uint64_t hash)
+static int by_address(const void *a, const void *b)
+{
+	const struct change *x = a, *y = b;
+
+	if (x->addr != y->addr)
+		return x->addr < y->addr ? -1 : 1;
+	return x->order < y->order ? -1 : x->order > y->order;
+}
+
+/* Of several changes of a page keep what it was at first and how it is now. */
+static void merge_changes(struct tr_digest *d)
+{
+	size_t kept = 0;
+
+	qsort(d->change, d->nchanges, sizeof *d->change, by_address);
+	for (size_t i = 0; i < d->nchanges; i++) {
+		const struct change c = d->change[i];
+
+		if (kept && d->change[kept - 1].addr == c.addr)
+			d->change[kept - 1].quiet = c.quiet;
+		else
+			d->change[kept++] = c;
+	}
+	d->nchanges = d->merged = kept;
+	for (size_t i = 0; i < kept; i++)
+		d->change[i].order = i;
+}
+
+#define MERGE_FROM 65536u
+
+static void note_change(struct tr_digest *d, uint64_t addr, uint64_t before,
+			bool quiet)
+{
+	if (d->nchanges >= MERGE_FROM && d->nchanges >= 2 * d->merged)
+		merge_changes(d);
+	TR_GROW(d->change, d->nchanges, d->change_cap);
+	d->change[d->nchanges] = (struct change){addr, before, d->nchanges,
+						 quiet};
+	d->nchanges++;
+}
+
+static void set_page(struct tr_digest *d, uint64_t addr, uint64_t hash,
+		     bool quiet)
 {
 	struct node *n = find_node(d, addr);
 	uint64_t old, change;
 
 	if (!n && hash == 0)
-		return false;
+		return;
 	if (!n)
 		n = make_node(d, addr);
 	old = n->hash[index_in(n, addr)];
 	if (old == hash)
-		return false;
+		return;
 	change = tr_page_term(addr, hash) - tr_page_term(addr, old);
 	n->hash[index_in(n, addr)] = hash;
 	n->sum += change;
 	n->used += (hash != 0) - (old != 0);
 	d->root += change;
-	return true;
-}
-
-static void note_change(struct tr_digest *d, uint64_t addr, uint64_t hash)
-{
-	TR_GROW(d->changed, d->nchanged, d->changed_cap);
-	d->changed[d->nchanged++] = (struct tr_page_hash){addr, hash};
+	note_change(d, addr, old, quiet);
 }
 
 /* The pages of [start, end) are zeros now; `gone`: with their mapping. */
@@ -187,8 +231,7 @@ static void clear_pages(struct tr_digest *d, uint64_t start, uint64_t end,
 		if (b > end)
 			b = end;
 		for (; n->used && a < b; a += TR_PAGE)
-			if (set_page(d, a, 0) && !gone)
-				note_change(d, a, 0);
+			set_page(d, a, 0, gone);
 	}
 }
 
@@ -291,7 +334,7 @@ static void take_backing(struct tr_digest *d, const struct backing *b,
 		return;
 	}
 	for (uint64_t a = start; a < end; a += TR_PAGE)
-		set_page(d, a, backing_hash(b, a));
+		set_page(d, a, backing_hash(b, a), true);
 }
 
 /* Copies of the file's hashes: the originals may be gone when they are used. */
@@ -358,8 +401,7 @@ static void take_block(struct tr_digest *d, uint64_t addr, size_t pages)
 		uint64_t a = addr + i * TR_PAGE;
 		uint64_t hash = tr_page_hash(d->shared->block + i * TR_PAGE);
 
-		if (set_page(d, a, hash))
-			note_change(d, a, hash);
+		set_page(d, a, hash, false);
 	}
 	d->work.pages_read += pages;
 }
@@ -469,7 +511,8 @@ static void list_mappings(struct tr_digest *d)
 		} else {
 			TR_GROW(d->map, d->nmaps, d->map_cap);
 			d->map[d->nmaps++] = (struct tr_digest_mapping){
-				v->start, v->end, tr_strdup(v->name)};
+				v->start, v->end, v->prot, v->flags,
+				tr_strdup(v->name)};
 		}
 		last = v;
 	}
@@ -520,9 +563,8 @@ static void take_pieces(struct tr_digest *d)
 		const struct tr_page_piece *p = &d->pieces.p[i];
 
 		for (size_t j = 0; j < p->pages; j++, k++)
-			if (set_page(d, p->addr + j * TR_PAGE, hash[k]) &&
-			    !(p->expect && p->expect[j] == hash[k]))
-				note_change(d, p->addr + j * TR_PAGE, hash[k]);
+			set_page(d, p->addr + j * TR_PAGE, hash[k],
+				 p->expect && p->expect[j] == hash[k]);
 	}
 }
 
@@ -531,13 +573,6 @@ static void forget_pieces(struct tr_digest *d)
 	for (size_t i = 0; i < d->pieces.n; i++)
 		free(d->pieces.p[i].expect);
 	d->pieces.n = d->pieces.pages = 0;
-}
-
-static int by_address(const void *a, const void *b)
-{
-	const struct tr_page_hash *x = a, *y = b;
-
-	return x->addr < y->addr ? -1 : x->addr > y->addr;
 }
 
 /* Track from here on, if that is possible; if not, it is not tried again. */
@@ -592,7 +627,6 @@ int tr_digest_update(struct tr_digest *d, const struct tr_digest_task *t,
 	int r;
 
 	d->task = t;
-	d->nchanged = 0;
 	d->work = (struct tr_digest_work){0};
 	r = track ? start_tracking(d, err) : 0;
 	if (r == 0)
@@ -602,7 +636,6 @@ int tr_digest_update(struct tr_digest *d, const struct tr_digest_task *t,
 	d->task = NULL;
 	d->work.tracked = d->writes >= 0;
 	drop_empty_nodes(d);
-	qsort(d->changed, d->nchanged, sizeof *d->changed, by_address);
 	return r;
 }
 
@@ -638,11 +671,25 @@ uint64_t tr_digest_range(const struct tr_digest *d, uint64_t start,
 	return sum;
 }
 
-const struct tr_page_hash *tr_digest_changed(const struct tr_digest *d,
-					     size_t *n)
+const struct tr_page_hash *tr_digest_changed(struct tr_digest *d, size_t *n)
 {
-	*n = d->nchanged;
+	merge_changes(d);
+	d->changed = tr_realloc(d->changed,
+				(d->nchanges + 1) * sizeof *d->changed);
+	*n = 0;
+	for (size_t i = 0; i < d->nchanges; i++) {
+		const struct change *c = &d->change[i];
+		uint64_t now = tr_digest_page(d, c->addr);
+
+		if (!c->quiet && now != c->before)
+			d->changed[(*n)++] = (struct tr_page_hash){c->addr, now};
+	}
 	return d->changed;
+}
+
+void tr_digest_mark(struct tr_digest *d)
+{
+	d->nchanges = d->merged = 0;
 }
 
 const struct tr_digest_mapping *tr_digest_mappings(const struct tr_digest *d,

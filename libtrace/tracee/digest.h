@@ -25,6 +25,7 @@
 
 #include "libtrace/base/error.h"
 #include "libtrace/format/event.h"
+#include "libtrace/format/page_list.h"
 
 /* What the digests of all address spaces share.  Made by a thread that may
  * run on all cores that helper threads may run on. */
@@ -64,21 +65,18 @@ uint64_t tr_digest_range(const struct tr_digest *d, uint64_t start,
 /* The hash of one page. */
 uint64_t tr_digest_page(const struct tr_digest *d, uint64_t addr);
 
-struct tr_page_hash {
-	uint64_t addr, hash;
-};
-
 /*
- * Pages whose hash changed with the last update, in ascending order; not those
- * that went with their mapping, and not those that now hold what the file
- * behind a private mapping holds.
+ * Pages whose hash is another than at the last mark, in ascending order; not
+ * those that went with their mapping, and not those that hold what the file
+ * behind a private mapping holds.  Good until the next call.
  */
-const struct tr_page_hash *tr_digest_changed(const struct tr_digest *d,
-					     size_t *n);
+const struct tr_page_hash *tr_digest_changed(struct tr_digest *d, size_t *n);
+void tr_digest_mark(struct tr_digest *d);
 
 /* The mappings as of the last update, neighbours of one kind joined. */
 struct tr_digest_mapping {
 	uint64_t start, end;
+	uint32_t prot, flags; /* as in struct tr_map */
 	char *name; /* as in /proc/PID/maps */
 };
 const struct tr_digest_mapping *tr_digest_mappings(const struct tr_digest *d,

@@ -45,15 +45,17 @@ SCALARS = {
     31: "tasks", 32: "streams", 33: "cpu", 34: "domain",
     35: "memory", 36: "registers", 37: "offset", 38: "place",
     39: "debug_register", 40: "value", 41: "root",
-    42: "pages", 43: "exposed",
+    42: "pages", 43: "exposed", 44: "vector", 45: "changed",
+    46: "unlisted",
 }
 SIGNED = {2, 27}
-IN_HEX = {12, 16, 17, 18, 23, 35, 36, 40, 41}
+IN_HEX = {12, 16, 17, 18, 23, 35, 36, 40, 41, 44}
 BELOW_2_32 = {9, 10, 11, 21}
 
 STRUCTS = {
     48: "regs", 49: "regs_after", 50: "xstate", 51: "siginfo", 52: "text",
     53: "sha256", 54: "mem", 55: "map", 56: "arg",
+    57: "digests", 58: "page_hashes",
 }
 REPEATED = {54, 55, 56}
 
@@ -463,6 +465,25 @@ def arg_field(data, _):
             "xxh3": "%016x" % digest, "bytes": text(contents)}
 
 
+def digests_field(data):
+    if len(data) % 8:
+        raise Damage("digests not whole")
+    return ["%016x" % d for d in struct.unpack("<%dQ" % (len(data) // 8), data)]
+
+
+def pages_field(data):
+    span = Span(data)
+    page, found = 0, []
+    while span.left():
+        page += span.varint()
+        if page >= (1 << 52) - 1:
+            raise Damage("a page that cannot be")
+        digest = struct.unpack("<Q", span.take(8))[0]
+        found.append({"addr": "0x%x" % (page << 12), "xxh3": "%016x" % digest})
+        page += 1
+    return found
+
+
 LISTS = {54: mem_field, 55: map_field, 56: arg_field}
 
 
@@ -576,6 +597,10 @@ class Decoder:
             event[name] = exactly(data, 128, name).hex()
         elif name == "text":
             event[name] = text(at_most(data, 65536, name))
+        elif name == "digests":
+            event[name] = digests_field(at_most(data, 65536, name))
+        elif name == "page_hashes":
+            event[name] = pages_field(at_most(data, 65536, name))
         else:
             event[name] = exactly(data, 32, name).hex()
 

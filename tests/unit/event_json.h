@@ -8,6 +8,7 @@
 #include "libtrace/base/alloc.h"
 #include "libtrace/base/json.h"
 #include "libtrace/format/event.h"
+#include "libtrace/format/page_list.h"
 
 static inline struct tr_json *ej_hash(uint64_t hash)
 {
@@ -105,6 +106,38 @@ static inline void ej_structs(struct tr_json *j, const struct tr_event *ev)
 							   ev->sha256.len));
 }
 
+static inline void ej_pages(struct tr_json *a, const struct tr_event *ev)
+{
+	struct tr_span s = tr_span_of(&ev->page_hashes);
+	struct tr_page_hash page;
+	uint64_t next = 0;
+
+	while (tr_page_list_get(&s, &next, &page)) {
+		struct tr_json *j = tr_json_object();
+
+		tr_json_set(j, "addr", tr_json_hex(page.addr));
+		tr_json_set(j, "xxh3", ej_hash(page.hash));
+		tr_json_append(a, j);
+	}
+}
+
+static inline void ej_state(struct tr_json *j, const struct tr_event *ev)
+{
+	struct tr_json *a;
+
+	if (tr_event_has(ev, TR_F_DIGESTS)) {
+		a = tr_json_array();
+		for (size_t i = 0; i < ev->digests.len / 8; i++)
+			tr_json_append(a, ej_hash(tr_map_digest(ev, i)));
+		tr_json_set(j, "digests", a);
+	}
+	if (tr_event_has(ev, TR_F_PAGE_HASHES)) {
+		a = tr_json_array();
+		ej_pages(a, ev);
+		tr_json_set(j, "page_hashes", a);
+	}
+}
+
 static inline void ej_lists(struct tr_json *j, const struct tr_event *ev)
 {
 	struct tr_json *a;
@@ -141,6 +174,7 @@ static inline struct tr_json *event_json(const struct tr_event *ev)
 	ej_scalars(j, ev);
 	ej_structs(j, ev);
 	ej_lists(j, ev);
+	ej_state(j, ev);
 	return j;
 }
 

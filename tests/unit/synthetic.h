@@ -10,12 +10,14 @@
 
 #include "libtrace/base/alloc.h"
 #include "libtrace/format/event.h"
+#include "libtrace/format/page_list.h"
 
 /* An event and the memory its pointers lead to. */
 struct synthetic {
 	struct tr_event ev;
 	struct tr_mem mem[8];
 	struct tr_map map[8];
+	struct tr_buf pages;
 	struct tr_arg arg[8];
 	uint8_t pool[300 * 1024];
 	size_t used;
@@ -213,6 +215,29 @@ static inline void syn_structs(struct synthetic *s)
 	}
 }
 
+/* Lists of a state; younger than the golden trace, which is small. */
+static inline void syn_state(struct synthetic *s)
+{
+	size_t n = syn_size(s, 20);
+
+	if (n) {
+		s->ev.digests = syn_bytes(s, n * 8);
+		tr_event_mark(&s->ev, TR_F_DIGESTS);
+	}
+	s->pages.len = 0;
+	for (uint64_t next = 0, i = 0; i < n; i++) {
+		struct tr_page_hash page = {
+			next + 4096 * syn_below(s, 1u << (i + 1)),
+			syn_random(s)};
+
+		tr_page_list_put(&s->pages, &next, &page);
+	}
+	if (n) {
+		s->ev.page_hashes = (struct tr_bytes){s->pages.data, s->pages.len};
+		tr_event_mark(&s->ev, TR_F_PAGE_HASHES);
+	}
+}
+
 /* The event numbered `number`, or its `more` record number `part` (from 1). */
 static inline const struct tr_event *synthesize(struct synthetic *s,
 						uint64_t number, unsigned part,
@@ -248,6 +273,8 @@ static inline const struct tr_event *synthesize(struct synthetic *s,
 		syn_map(s);
 	if (syn_below(s, 4) == 0)
 		syn_arg(s);
+	if (!s->small && syn_below(s, 8) == 0)
+		syn_state(s);
 	return &s->ev;
 }
 

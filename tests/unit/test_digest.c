@@ -421,7 +421,7 @@ static bool has_large_mappings(void)
 	return false;
 }
 
-static bool are_current(const struct tr_digest *d)
+static bool are_current(struct tr_digest *d)
 {
 	size_t n;
 	const struct tr_page_hash *p = tr_digest_changed(d, &n);
