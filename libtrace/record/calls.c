@@ -366,7 +366,7 @@ void rec_call_proceed(struct recorder *r, struct task *t)
 		t->fl.restarted = t->fl.again = false;
 		if (!rec_scratch_again(t))
 			return;
-		rec_resume(t, TR_RESUME_SYSCALL, 0);
+		rec_enter_kernel(t, TR_RESUME_SYSCALL);
 		return;
 	}
 	/* In shared memory, what others do until the exec is done must come

@@ -490,9 +490,10 @@ void rec_traced_go_on(struct recorder *r, struct task *t, int sig)
 		rec_resume(t, TR_RESUME_INTERRUPT, 0);
 	switch (v->at) {
 	case HELD_ENTRY:
-	case HELD_END: /* the kernel's last writes are a turn of their own */
-		t->enters = true;
-		rec_run(r, t, TR_RESUME_CONT, 0);
+		rec_await_turn(r, t, rec_call_proceed);
+		break;
+	case HELD_END:
+		rec_task_ends(r, t);
 		break;
 	case HELD_CALL:
 		rec_resume(t, TR_RESUME_SYSCALL, 0);

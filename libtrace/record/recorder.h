@@ -123,7 +123,6 @@ struct task {
 	bool no_cldstop;   /* its process takes no SIGCHLD for stops */
 	bool telling;      /* SIGCHLD with this information is on its way */
 	siginfo_t told;
-	bool enters;       /* goes into its call, or ends, when its turn comes */
 	bool regs_set;     /* by its tracer, since it stopped */
 	bool passed;       /* the signal at hand was let through by its tracer */
 	int entering;      /* signal whose handler waits for the turn */

@@ -103,17 +103,7 @@ static void give_turn(struct recorder *r, struct domain *d, struct task *t)
 	}
 	/* Now nobody else of the domain is running. */
 	if (t->state_due)
-		rec_state(r, t, t->run_sig == 0 && !t->enters);
-	if (t->enters) {
-		t->enters = false;
-		d->in_kernel = t->exiting;
-		d->since = tr_now_ns();
-		if (t->exiting)
-			rec_task_ends(r, t);
-		else
-			rec_call_proceed(r, t);
-		return;
-	}
+		rec_state(r, t, t->run_sig == 0);
 	rec_resume(t, t->run_how, t->run_sig);
 }
 
@@ -342,7 +332,7 @@ void rec_preempted(struct recorder *r, struct task *t)
  * runs: its turn lasts until it returns. */
 static bool may_block(const struct task *t, uint64_t elapsed)
 {
-	return !t->new_image && !t->fl.denied &&
+	return !t->new_image && !t->fl.denied && !t->fl.answered &&
 	       tr_sys_may_block(t->fl.call.nr) &&
 	       (!t->fl.steady || elapsed > STEADY_NS);
 }
