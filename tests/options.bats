@@ -100,6 +100,23 @@ load helpers
 	done
 }
 
+@test "System V memory without privilege" {
+	[ "$(id -u)" = 0 ] || skip 'needs root to become somebody else'
+	chmod 755 "$BATS_TEST_TMPDIR"
+	as_nobody true || skip 'cannot become nobody'
+	cp -r "$BUILD/bin" tools
+	cp "$BUILD/workloads/shm_sysv" tools
+	chmod -R a+rX tools
+	mkdir -m 777 place
+	as_nobody tools/trace-dump --version || skip 'nobody cannot come here'
+	HOME=$PWD/place expect 0 as_nobody tools/trace-record -o place/t \
+		tools/shm_sysv
+	words=$output
+	[ -z "$stderr" ] || fail "$stderr"
+	HOME=$PWD/place expect 0 as_nobody tools/trace-replay place/t
+	[ "$output" = "$words" ]
+}
+
 @test "--audit: the model agrees with the kernel" {
 	for program in 'ls -l /etc' 'sh -c "date | cat"' \
 		'python3 -c "import json, subprocess; subprocess.run([\"true\"])"' \

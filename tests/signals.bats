@@ -20,7 +20,7 @@ start() {
 	done
 	[ -s "$made" ] || fail "it did not start: $(cat rec.err)"
 	group=$(ps -o pgid= -p "$(cat "$made")" | tr -d ' ')
-	[ -n "$group" ] && [ "$group" != "$(ps -o pgid= -p $$ | tr -d ' ')" ]
+	[ "$group" -gt 1 ] && [ "$group" != "$(ps -o pgid= -p $$ | tr -d ' ')" ]
 }
 
 # ended STATUS: the job has ended with it, soon.
@@ -124,6 +124,90 @@ ended() {
 	[ "$(cat rec.out)" = term ]
 	replays 4
 	cmp rec.out rep.out
+}
+
+# Who runs the program that has written its process id.
+recorder() { ps -o ppid= -p "$(cat pid)" | tr -d ' '; }
+
+@test "SIGTERM to the recorder of a program that ignores it: a second one ends it" {
+	# shellcheck disable=SC2016
+	start pid trace-record -o t sh -c 'trap "" TERM; echo $$ >pid
+		while :; do sleep 0.05; done'
+	recorder=$(recorder)
+	kill -TERM "$recorder"
+	sleep 0.5
+	kill -0 "$recorder" || fail 'one was enough'
+	kill -TERM "$recorder"
+	ended "$(status_of SIGKILL)"
+	expect 0 trace-verify t
+	replays SIGKILL
+	trace-dump --header t | jq -e '.complete and .signal == "SIGKILL"'
+}
+
+@test "SIGTERM to the recorder of a program that ignores it: it ends in time" {
+	# shellcheck disable=SC2016
+	start pid trace-record -o t sh -c 'trap "" TERM; echo $$ >pid
+		sleep 100'
+	kill -TERM "$(recorder)"
+	ended "$(status_of SIGKILL)"
+	expect 0 trace-verify t
+	replays SIGKILL
+}
+
+@test "SIGTERM to the recorder when the first process has ended" {
+	# shellcheck disable=SC2016
+	start pid trace-record -o t sh -c '{ trap "echo term; exit 5" TERM
+		sleep 0.3; sh -c "echo \$PPID" >pid
+		while :; do sleep 0.05; done; } & exit 3'
+	kill -TERM "$group" # the recorder leads it
+	ended 3
+	[ "$(cat rec.out)" = term ]
+	expect 0 trace-verify t
+	replays 3
+}
+
+# A program for the terminal that counts what reaches it.
+counts() {
+	cat >counts <<-'EOF'
+	#!/usr/bin/perl
+	$| = 1;
+	$SIG{INT} = sub { $n++ };
+	print "re", "ady\n";
+	while (!-e "go") { select undef, undef, undef, 0.02 }
+	print "had $n\n";
+	EOF
+	chmod +x counts
+}
+
+at_terminal() {
+	timeout -k 5 100 setsid -w /usr/bin/python3 \
+		"$BATS_TEST_DIRNAME/terminal.py" "$@"
+}
+
+@test "at a terminal: Ctrl-C reaches the program once" {
+	counts
+	at_terminal 'type:trace-record -o t ./counts' wait:ready \
+		key:C sleep:0.5 key:C sleep:0.5 key:C sleep:0.5 key:Z \
+		'wait:Stopped' 'type:touch go' 'type:fg' 'wait:had 3'
+	expect 0 trace-verify t
+	replays 0
+	[ "$(tail -n 1 rep.out)" = 'had 3' ]
+}
+
+@test "at a terminal: stopped, continued in the background, and ended there" {
+	counts
+	at_terminal 'type:trace-record -o t ./counts' wait:ready \
+		key:Z wait:Stopped 'type:bg' sleep:0.5 'type:touch go' \
+		'wait:had' 'type:wait; echo all is over' 'wait:all is over'
+	expect 0 trace-verify t
+	replays 0
+}
+
+@test "at a terminal: Ctrl-C ends the program" {
+	at_terminal 'type:trace-record -o t sleep 100; echo status $?' \
+		sleep:2 key:C 'type:echo sta''tus after' 'wait:status after'
+	expect 0 trace-verify t
+	replays SIGINT
 }
 
 @test "signals that are ignored when recording starts are ignored inside" {

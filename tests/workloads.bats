@@ -79,10 +79,34 @@ stops() {
 interrupted() { stops 'had to be delivered inside a computation' "$1"; }
 preempted() { stops 'computed for .* and was preempted' "$1"; }
 
+# lucky NAME: it does not fail natively, but it does when threads take other
+# turns, and then in its replay as well.
+lucky() {
+	local got seed
+	for seed in $(seq 60); do
+		got=0
+		rm -rf t
+		(in_session 60 trace-record --chaos --seed="$seed" -o t \
+			"$BUILD/workloads/$1" >rec.out 2>rec.err </dev/null) ||
+			got=$?
+		[ $got != 3 ] || break
+		[ $got = 0 ] || fail "seed $seed: status $got" "$(cat rec.*)"
+	done
+	[ $got = 3 ] || fail "$seed seeds, and it did not fail"
+	for _ in 1 2 3; do
+		replays 3
+		cmp rec.out rep.out
+	done
+	for _ in $(seq 20); do
+		"$BUILD/workloads/$1" >nat.out || got=0
+	done
+	[ $got = 3 ] || echo 'it fails natively, too: a busy machine'
+}
+
 @test "every workload has its test here" {
 	for source in "$BATS_TEST_DIRNAME"/workloads/*.c; do
 		name=$(basename "$source" .c)
-		grep -q -E "{ (workload|interrupted|preempted|stops .*) $name; }\$" \
+		grep -q -E "{ (REPEAT=[0-9]* workload|workload|lucky|interrupted|preempted|stops .*) $name; }\$" \
 			"$BATS_TEST_FILENAME" ||
 			fail "no test of $name"
 	done
@@ -97,6 +121,7 @@ preempted() { stops 'computed for .* and was preempted' "$1"; }
 @test "workload: async spin" { preempted async_spin; }
 @test "workload: async timers" { interrupted async_timers; }
 @test "workload: barriers" { workload barriers; }
+@test "workload: blocked traps" { workload blocked_traps; }
 @test "workload: brk" { workload brk; }
 @test "workload: cancellation" { workload cancellation; }
 @test "workload: clocks" { workload clocks; }
@@ -104,10 +129,12 @@ preempted() { stops 'computed for .* and was preempted' "$1"; }
 @test "workload: conditions" { workload conditions; }
 @test "workload: descriptors" { workload descriptors; }
 @test "workload: detached" { workload detached; }
+@test "workload: early reader" { lucky early_reader; }
 @test "workload: event files" { workload event_files; }
 @test "workload: exec args" { workload exec_args; }
 @test "workload: exit others" { workload exit_others; }
 @test "workload: foreign memory" { workload foreign_memory; }
+@test "workload: fair turns" { REPEAT=4 workload fair_turns; }
 @test "workload: identity" { workload identity; }
 @test "workload: long turns" { workload long_turns; }
 @test "workload: longjmp" { workload longjmp; }

@@ -455,6 +455,12 @@ static void after_call(struct recorder *r, struct task *t)
 	case SYS_rt_sigaction:
 		if (c->result == 0 && c->args[0] == SIGCHLD)
 			child_action_set(r, t);
+		if (c->result == 0)
+			rec_forced_action(r, t);
+		break;
+	case SYS_rt_sigreturn:
+	case SYS_rt_sigprocmask:
+		rec_forced_mask(t);
 		break;
 	case SYS_sched_yield:
 		t->yields = true;

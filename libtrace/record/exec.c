@@ -206,6 +206,7 @@ void rec_exec_done(struct recorder *r, struct task *t)
 	} else if (r->options->digest != TR_DIGEST_OFF) {
 		rec_state(r, t, true);
 	}
+	rec_forced_exec(t);
 	t->no_cldstop = false; /* execve resets what handlers were set to */
 	if (!rec_traced_exec(r, t))
 		rec_run(r, t, TR_RESUME_CONT, 0);

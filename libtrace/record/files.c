@@ -4,11 +4,16 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "libtrace/base/alloc.h"
+#include "libtrace/base/io.h"
 #include "libtrace/record/recorder.h"
+#include "libtrace/tracee/memory.h"
+
+#define SEGMENT_PIECE 65536u
 
 static void emit_file(struct recorder *r, const struct tr_store_file *f)
 {
@@ -95,6 +100,34 @@ static int open_vma(pid_t tid, const struct tr_vma *v)
 	return -1;
 }
 
+/*
+ * The segment's bytes as the task sees them, where the file behind it cannot
+ * be opened.  Who else has it attached is found by its device and inode.
+ */
+static int64_t store_bytes(struct recorder *r, const struct task *t,
+			   const struct tr_vma *v, struct stat *st,
+			   struct tr_error *err)
+{
+	TR_AUTOCLOSE int fd = memfd_create("segment", MFD_CLOEXEC);
+	TR_AUTOFREE uint8_t *bytes = tr_alloc(SEGMENT_PIECE);
+	int64_t known;
+
+	*st = (struct stat){.st_dev = makedev(v->major, v->minor),
+			    .st_ino = v->ino};
+	known = rec_shared_file(r, st);
+	if (known)
+		return known;
+	for (uint64_t at = v->start; at < v->end; at += SEGMENT_PIECE) {
+		size_t n = v->end - at < SEGMENT_PIECE ? v->end - at
+						       : SEGMENT_PIECE;
+
+		if (tr_memory_read(t->tid, at, bytes, n) < 0 ||
+		    tr_pwrite_all(fd, bytes, n, (off_t)(at - v->start)) < 0)
+			return tr_fail_errno(err, "System V segment");
+	}
+	return store(r, fd, v->name, err);
+}
+
 int64_t rec_store_segment(struct recorder *r, const struct task *t,
 			  uint64_t addr, struct tr_map *m, struct stat *st,
 			  struct tr_error *err)
@@ -111,9 +144,7 @@ int64_t rec_store_segment(struct recorder *r, const struct task *t,
 			     .flags = v->flags, .offset = v->offset};
 	TR_AUTOCLOSE int fd = open_vma(t->tid, v);
 	if (fd < 0 || fstat(fd, st) < 0)
-		return tr_fail(err, TR_EUNSUPPORTED, "a System V segment cannot "
-			       "be opened through /proc/PID/map_files (that "
-			       "needs CAP_CHECKPOINT_RESTORE)");
+		return store_bytes(r, t, v, st, err);
 	return store(r, fd, v->name, err);
 }
 

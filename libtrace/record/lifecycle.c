@@ -99,6 +99,7 @@ static void inherit(struct recorder *r, struct task *t, struct task *child,
 	child->filtered = t->filtered;
 	child->untraced = t->fl.args_changed;
 	child->cpu = t->cpu;
+	rec_forced_inherit(t, child);
 	if (flags & CLONE_CHILD_CLEARTID)
 		child->clear_tid = t->fl.entry.r10;
 	if (flags & CLONE_VM)

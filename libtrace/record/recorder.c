@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ptrace.h>
-#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -15,9 +14,7 @@
 #include "libtrace/tracee/spawn.h"
 #include "libtrace/tracee/tracee.h"
 
-/* How often the recorder looks after what waits, in us; and what a kill of it
- * loses at most. */
-#define TICK_US 100000
+/* What a kill of the recorder loses at most. */
 #define FLUSH_NS UINT64_C(500000000)
 
 void rec_resume(struct task *t, int how, int sig)
@@ -108,52 +105,11 @@ void rec_dispatch(struct recorder *r, struct task *t, int status)
 	}
 }
 
-static volatile sig_atomic_t forward; /* a signal for the root program */
-
-static void on_tick(int sig)
-{
-	if (sig != SIGALRM)
-		forward = sig;
-}
-
-/*
- * Ctrl-C and Ctrl-\ reach the program by themselves, through the terminal's
- * process group; it decides what they mean.  SIGTERM and SIGHUP sent to the
- * recorder are passed on.  SIGALRM only interrupts waitpid.
- */
-static const int watched[] = {SIGALRM, SIGTERM, SIGHUP, SIGINT, SIGQUIT};
-#define NWATCHED (sizeof watched / sizeof *watched)
-
-static void catch_signals(struct sigaction old[])
-{
-	struct itimerval every = {{0, TICK_US}, {0, TICK_US}};
-
-	for (size_t i = 0; i < NWATCHED; i++) {
-		struct sigaction sa = {.sa_handler = on_tick};
-
-		if (watched[i] == SIGINT || watched[i] == SIGQUIT)
-			sa.sa_handler = SIG_IGN;
-		sigaction(watched[i], &sa, &old[i]);
-	}
-	setitimer(ITIMER_REAL, &every, NULL);
-}
-
-static void restore_signals(const struct sigaction old[])
-{
-	struct itimerval never = {0};
-
-	setitimer(ITIMER_REAL, &never, NULL);
-	for (size_t i = 0; i < NWATCHED; i++)
-		sigaction(watched[i], &old[i], NULL);
-}
-
 static void tick(struct recorder *r)
 {
 	struct tr_error err;
 
-	if (forward && !r->root_done)
-		kill(r->root, forward);
-	forward = 0;
+	rec_pass_signals(r);
 	rec_force_overdue(r);
 	rec_preempt(r);
 	rec_digests(r, false);
@@ -203,16 +159,14 @@ static void run(struct recorder *r)
 
 		if (tid < 0 && errno != EINTR)
 			return;
-		if (tid == 0) {
-			nanosleep(&moment, NULL);
-			continue;
-		}
 		now = tr_now_ns();
-		if (tid < 0 || now - last > TICK_US * UINT64_C(1000)) {
+		if (tid < 0 || now - last > REC_TICK_US * UINT64_C(1000)) {
 			tick(r);
 			last = now;
 		}
-		if (tid < 0)
+		if (tid == 0)
+			nanosleep(&moment, NULL);
+		if (tid <= 0)
 			continue;
 		t = rec_task_find(r, tid);
 		if (t) {
@@ -277,7 +231,7 @@ int tr_record(const struct tr_record_options *o, struct tr_record_result *res,
 	TR_AUTOFREE char *path = tr_find_program(o->argv[0], err);
 	struct recorder r = {.options = o, .next_task = 1, .next_stream = 1,
 			     .start_ns = tr_now_ns(), .own_cpu = -1};
-	struct sigaction old[NWATCHED];
+	struct sigaction old[REC_WATCHED];
 	sigset_t all, mask;
 	int opened, closed;
 
@@ -304,14 +258,14 @@ int tr_record(const struct tr_record_options *o, struct tr_record_result *res,
 	}
 	if (o->moment)
 		o->moment(o->arg, TR_RECORD_STARTED, 0);
-	catch_signals(old);
+	rec_catch_signals(old);
 	run(&r);
 	tr_digester_free(r.digester);
 	tr_state_room_release(&r.state_room);
 	closed = rec_session_close(&r, err);
 	if (r.audit && fclose(r.audit) != 0)
 		closed = tr_fail_errno(err, "%s", o->audit);
-	restore_signals(old);
+	rec_restore_signals(old);
 	*res = (struct tr_record_result){
 		.status = r.root_status,
 		.events = r.number,

@@ -125,6 +125,12 @@ struct task {
 	siginfo_t told;
 	bool regs_set;     /* by its tracer, since it stopped */
 	bool passed;       /* the signal at hand was let through by its tracer */
+	struct forced {    /* SIGTRAP and SIGSEGV, as the program set them */
+		bool blocked;
+		struct kernel_action { /* the kernel's struct sigaction */
+			uint64_t handler, flags, restorer, mask;
+		} action;
+	} forced[2];
 	int entering;      /* signal whose handler waits for the turn */
 	int delivering;    /* signal whose handler is being entered, or 0 */
 	siginfo_t delivering_info;
@@ -198,6 +204,8 @@ struct recorder {
 	size_t ncpus, next_cpu;
 	int own_cpu; /* the core this thread is on with its only task, or -1 */
 
+	int terms_passed;    /* SIGTERMs to the recorder that were obeyed */
+	uint64_t term_since; /* the first */
 	pid_t root;
 	int root_status;
 	bool root_done;
@@ -298,10 +306,23 @@ void rec_signal_pass(struct recorder *r, struct task *t, const siginfo_t *si,
 /* SIGCHLD as from the kernel, unless the task would not notice. */
 void rec_send_sigchld(struct recorder *r, const struct task *tracer,
 		      const siginfo_t *si);
+/* Has the program a handler for it? */
+bool rec_handles(const struct task *t, int sig);
 /* Send the held signals again: they arrive at the exit of the next call. */
 void rec_release_held(struct task *t);
 /* Interrupt tasks that compute on while a signal waits for them. */
 void rec_force_overdue(struct recorder *r);
+
+/* forced.c: signals that trapped instructions raise. */
+/* The task's signal mask may have changed; its call has set an action. */
+void rec_forced_mask(struct task *t);
+void rec_forced_action(struct recorder *r, struct task *t);
+void rec_forced_inherit(const struct task *t, struct task *child);
+void rec_forced_exec(struct task *t);
+/* An instruction has trapped by the signal. */
+void rec_forced_restore(struct task *t, int sig);
+/* Then the task must make no remote calls that end in int3. */
+bool rec_ignores_trap(const struct task *t);
 
 /* lifecycle.c: tasks and address spaces. */
 struct task *rec_task_new(struct recorder *r, pid_t tid, pid_t pid,
@@ -335,6 +356,8 @@ void rec_write_shared(struct recorder *r, const struct task *t,
 /* Where in a file a call that has read or written began; false when it is no
  * such call. */
 bool rec_file_offset(const struct task *t, uint64_t *offset, bool *writes);
+/* The store's id of a file that is mapped shared, or 0. */
+int64_t rec_shared_file(const struct recorder *r, const struct stat *st);
 void rec_shared_forget(struct recorder *r, const struct domain *d);
 
 /* ptrace.c: tracees of recorded tasks.  Each tells whether the task is held,
@@ -421,6 +444,14 @@ struct task *rec_policy_next(struct recorder *r, struct domain *d);
 /* May others run, now that the task could go on in user mode? */
 bool rec_policy_turn_is_over(struct recorder *r, struct domain *d,
 			     const struct task *t);
+
+/* interrupts.c: signals to the recorder. */
+#define REC_TICK_US 100000 /* how often it looks after what waits */
+#define REC_WATCHED 5
+void rec_catch_signals(struct sigaction old[]);
+void rec_restore_signals(const struct sigaction old[]);
+/* Pass on what has come. */
+void rec_pass_signals(struct recorder *r);
 
 /* recorder.c */
 void rec_dispatch(struct recorder *r, struct task *t, int status);

@@ -370,7 +370,7 @@ static struct block *map_block(struct task *t, uint64_t need)
 		size *= 2;
 	b.end = b.start + size;
 	/* Its own filter would have a say in the call that maps. */
-	if (t->filtered || b.end > TR_SCRATCH_END ||
+	if (t->filtered || rec_ignores_trap(t) || b.end > TR_SCRATCH_END ||
 	    tr_remote_call_at_entry(t->tid, &result, SYS_mmap, b.start, size,
 				    PROT_READ | PROT_WRITE,
 				    MAP_PRIVATE | MAP_ANONYMOUS |

@@ -76,6 +76,13 @@ static const struct shared_file *find(const struct recorder *r,
 	return NULL;
 }
 
+int64_t rec_shared_file(const struct recorder *r, const struct stat *st)
+{
+	const struct shared_file *s = find(r, st);
+
+	return s ? s->file : 0;
+}
+
 /* The file position after the call, from /proc/PID/fdinfo/FD. */
 static bool position(pid_t tid, int fd, uint64_t *pos)
 {

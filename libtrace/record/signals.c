@@ -54,6 +54,14 @@ static bool notices(pid_t tid, int sig)
 		in_mask((char *)b.data, "SigBlk:\t", sig));
 }
 
+bool rec_handles(const struct task *t, int sig)
+{
+	TR_AUTOBUF struct tr_buf b = {0};
+
+	return read_status(t->tid, &b) &&
+	       in_mask((char *)b.data, "SigCgt:\t", sig);
+}
+
 /* What the program has asked to happen, from /proc/TID/status. */
 static enum disposition disposition_of(pid_t tid, int sig)
 {
@@ -176,6 +184,7 @@ static void handler_entered(struct recorder *r, struct task *t)
 	struct tr_ranges frame = {&rg, 1, 1};
 
 	t->delivering = 0;
+	rec_forced_mask(t);
 	set_regs(&ev, &t->delivering_regs);
 	if (tr_tracee_get_regs(t->tid, &ev.regs_after) < 0 ||
 	    tr_tracee_get_xstate(t->tid, xstate, &xlen) < 0)
@@ -211,7 +220,7 @@ static void execute_insn(const struct recorder *r, const struct tr_site *site,
 	regs->rdx = v[3];
 }
 
-static void trapped_insn(struct recorder *r, struct task *t,
+static void trapped_insn(struct recorder *r, struct task *t, int sig,
 			 struct tr_regs *regs, const struct tr_site *site)
 {
 	struct tr_event ev = rec_event(TR_EV_INSN, t);
@@ -224,6 +233,7 @@ static void trapped_insn(struct recorder *r, struct task *t,
 	tr_event_set(&ev, TR_F_LENGTH, site->length);
 	if (tr_tracee_set_regs(t->tid, regs) < 0)
 		return;
+	rec_forced_restore(t, sig);
 	rec_emit(r, &ev);
 	if (!rec_traced_insn(r, t))
 		rec_run(r, t, TR_RESUME_CONT, 0);
@@ -311,7 +321,7 @@ void rec_signal_stop(struct recorder *r, struct task *t, int sig)
 		return;
 	if (tr_trapped_insn(t->tid, sig, si.si_code, &regs, &t->as->patches,
 			    &site)) {
-		trapped_insn(r, t, &regs, &site);
+		trapped_insn(r, t, sig, &regs, &site);
 		return;
 	}
 	restore_told(r, t, sig, &si);

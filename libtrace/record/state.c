@@ -25,7 +25,8 @@ static void show_program(void *as, uint64_t addr, uint8_t *page)
 void rec_state(struct recorder *r, struct task *t, bool may_call)
 {
 	struct tr_digest_task at = {
-		.tid = t->tid, .may_call = may_call && !t->filtered,
+		.tid = t->tid, .may_call = may_call && !t->filtered &&
+			    !rec_ignores_trap(t),
 		.unpatch = show_program, .ctx = t->as,
 	};
 	bool track = r->options->digest == TR_DIGEST_EVERY ||

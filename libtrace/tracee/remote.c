@@ -248,8 +248,9 @@ failed:
 }
 
 /*
- * The one remote call made without the injected page: at a syscall
- * instruction of the program's own image, which the seccomp filter traces.
+ * A remote call that stops at the call's exit and executes nothing after it:
+ * before the injected page is there, at a syscall instruction of the program's
+ * own image, which the seccomp filter traces; or where int3 would do harm.
  */
 static int call_at(pid_t tid, uint64_t insn, uint64_t nr,
 		   const uint64_t args[6], int64_t *result)
@@ -279,6 +280,18 @@ static int call_at(pid_t tid, uint64_t insn, uint64_t nr,
 		return -1;
 	*result = (int64_t)r.rax;
 	return 0;
+}
+
+int tr_remote_call_quietly(pid_t tid, int64_t *result, uint64_t nr, uint64_t a0,
+			   uint64_t a1, uint64_t a2, uint64_t a3,
+			   struct tr_error *err)
+{
+	const uint64_t args[6] = {a0, a1, a2, a3};
+
+	if (call_at(tid, tr_inject_address(tr_inject_single), nr, args,
+		    result) == 0)
+		return 0;
+	return tr_fail_errno(err, "task %d: remote call", (int)tid);
 }
 
 int tr_inject_pages(pid_t tid, uint64_t insn, struct tr_error *err)

@@ -50,6 +50,12 @@ int tr_remote_call_at_entry(pid_t tid, int64_t *result, uint64_t nr,
 			    uint64_t a4, uint64_t a5, struct tr_error *err)
 	TR_MUST_CHECK;
 
+/* As tr_remote_call, but it ends in no trap: for a task to which SIGTRAP does
+ * something, which must not be filtered by the program itself. */
+int tr_remote_call_quietly(pid_t tid, int64_t *result, uint64_t nr, uint64_t a0,
+			   uint64_t a1, uint64_t a2, uint64_t a3,
+			   struct tr_error *err) TR_MUST_CHECK;
+
 /* Make a task by clone(2) in `tid` (flags: CLONE_VM or 0): it shares or copies
  * the memory, is traced and stopped, and is our child. Returns its id. */
 pid_t tr_remote_clone(pid_t tid, uint64_t flags, struct tr_error *err)
