@@ -311,15 +311,27 @@ static void want_pages(struct tr_digest *d, const struct tr_vma *v,
 struct backing {
 	const struct tr_vma *v;
 	bool anonymous;
-	const uint64_t *hash; /* of the file's pages, or NULL: read them */
-	size_t n;
+	struct tr_file_hashes file; /* without hashes: read the pages */
 };
 
 static uint64_t backing_hash(const struct backing *b, uint64_t addr)
 {
 	uint64_t i = (addr - b->v->start + b->v->offset) / TR_PAGE;
 
-	return b->hash && i < b->n ? b->hash[i] : 0;
+	return b->file.hash && i < b->file.n ? b->file.hash[i] : 0;
+}
+
+/* Where a page of the file is mapped, but not outside [start, end). */
+static uint64_t extent_start(const struct backing *b, size_t page,
+			     uint64_t start, uint64_t end)
+{
+	uint64_t offset = (uint64_t)page * TR_PAGE;
+	uint64_t addr = offset < b->v->offset ? 0
+			: b->v->start + (offset - b->v->offset);
+
+	if (addr < start)
+		return start;
+	return addr < end ? addr : end;
 }
 
 static void take_backing(struct tr_digest *d, const struct backing *b,
@@ -329,12 +341,21 @@ static void take_backing(struct tr_digest *d, const struct backing *b,
 		clear_pages(d, start, end, false);
 		return;
 	}
-	if (!b->hash) {
+	if (!b->file.hash) {
 		want_pages(d, b->v, start, end, NULL);
 		return;
 	}
-	for (uint64_t a = start; a < end; a += TR_PAGE)
-		set_page(d, a, backing_hash(b, a), true);
+	for (size_t i = 0; i < b->file.nextents; i++) {
+		uint64_t from = extent_start(b, b->file.extent[i].from, start,
+					     end);
+		uint64_t to = extent_start(b, b->file.extent[i].to, start, end);
+
+		clear_pages(d, start, from, true);
+		for (; from < to; from += TR_PAGE)
+			set_page(d, from, backing_hash(b, from), true);
+		start = to;
+	}
+	clear_pages(d, start, end, true);
 }
 
 /* Copies of the file's hashes: the originals may be gone when they are used. */
@@ -342,7 +363,7 @@ static uint64_t *expected(const struct backing *b, uint64_t start, uint64_t end)
 {
 	uint64_t *hash;
 
-	if (!b->hash)
+	if (!b->file.hash)
 		return NULL;
 	hash = tr_alloc((end - start) / TR_PAGE * sizeof *hash);
 	for (uint64_t a = start; a < end; a += TR_PAGE)
@@ -381,9 +402,9 @@ static void take_private(struct tr_digest *d, const struct tr_vma *v,
 	uint64_t at = v->start;
 	struct tr_own_run part;
 
-	if (!b.anonymous && !is_written_shared(d, v))
-		b.hash = tr_file_pages_get(d->shared->files, d->task->tid, v,
-					   &b.n);
+	if (!b.anonymous && !is_written_shared(d, v) &&
+	    !tr_file_pages_get(d->shared->files, d->task->tid, v, &b.file))
+		b.file.hash = NULL;
 	for (size_t i = 0; i < n; i++) {
 		if (!clip(&run[i], v, &part))
 			continue;
@@ -443,6 +464,35 @@ static void take_shared_file(struct tr_digest *d, const struct tr_vma *v,
 	clear_pages(d, done, v->end, false);
 }
 
+/* More shared memory than this is read only where the process has seen it. */
+#define SHARED_WHOLE ((uint64_t)256 << 20)
+
+/*
+ * Shared memory whose file cannot be opened.  Reading a hole makes a page, so
+ * that what is large, and then perhaps full of holes, is only read where this
+ * process has pages of it: its accesses decide that, which replay repeats.
+ */
+static void take_shared_memory(struct tr_digest *d, const struct tr_vma *v)
+{
+	struct tr_own_runs runs = {0};
+	struct tr_error ignored;
+	uint64_t at = v->start;
+
+	if (v->end - v->start <= SHARED_WHOLE ||
+	    tr_pagemap_present(d->pagemap, v->start, v->end, &runs,
+			       &ignored) < 0) {
+		want_pages(d, v, v->start, v->end, NULL);
+		return;
+	}
+	for (size_t i = 0; i < runs.n; i++) {
+		clear_pages(d, at, runs.r[i].start, false);
+		want_pages(d, v, runs.r[i].start, runs.r[i].end, NULL);
+		at = runs.r[i].end;
+	}
+	clear_pages(d, at, v->end, false);
+	tr_own_runs_release(&runs);
+}
+
 static void take_shared(struct tr_digest *d, const struct tr_vma *v)
 {
 	TR_AUTOCLOSE int fd = tr_vma_open(d->task->tid, v);
@@ -450,7 +500,7 @@ static void take_shared(struct tr_digest *d, const struct tr_vma *v)
 	if (fd >= 0 && !tr_pagemap_has_guards(d->pagemap, v->start, v->end))
 		take_shared_file(d, v, fd);
 	else if (!is_device(v))
-		want_pages(d, v, v->start, v->end, NULL);
+		take_shared_memory(d, v);
 }
 
 /*

@@ -1,6 +1,8 @@
 /* Hashes of the pages of mapped files. */
 #include "libtrace/tracee/file_pages.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdbool.h>
@@ -28,6 +30,8 @@ struct file {
 	bool fresh; /* it may change again within the clock's tick */
 	uint64_t *hash;
 	size_t n;
+	struct tr_page_extent *extent;
+	size_t nextents, extent_cap;
 };
 
 struct tr_file_pages {
@@ -46,6 +50,7 @@ static void release(struct file *f)
 	close(f->fd);
 	free(f->name);
 	free(f->hash);
+	free(f->extent);
 }
 
 void tr_file_pages_free(struct tr_file_pages *f)
@@ -78,6 +83,23 @@ static bool is_same(const struct stat *st, const struct tr_vma *v)
 		(major(st->st_dev) == 0 && v->major == 0));
 }
 
+/* A file without a name, when a process still holds a descriptor of it. */
+static int find_memory_file(const char *fds, const struct tr_vma *v)
+{
+	DIR *d = opendir(fds);
+	const struct dirent *e;
+	struct stat st;
+	int fd = -1;
+
+	while (d && fd < 0 && (e = readdir(d)))
+		if (fstatat(dirfd(d), e->d_name, &st, 0) == 0 &&
+		    S_ISREG(st.st_mode) && is_same(&st, v))
+			fd = openat(dirfd(d), e->d_name, O_RDONLY | O_CLOEXEC);
+	if (d)
+		closedir(d);
+	return fd;
+}
+
 /* /proc/PID/map_files is exact but needs CAP_CHECKPOINT_RESTORE; otherwise the
  * path must still name the same inode. */
 int tr_vma_open(pid_t tid, const struct tr_vma *v)
@@ -93,6 +115,11 @@ int tr_vma_open(pid_t tid, const struct tr_vma *v)
 	fd = open_regular(path, &st);
 	if (fd >= 0 || v->name[0] != '/')
 		return fd;
+	if (strncmp(v->name, "/memfd:", 7) == 0) {
+		snprintf(path, sizeof path, "/proc/%d/fd", (int)tid);
+		fd = find_memory_file(path, v);
+		return fd >= 0 ? fd : find_memory_file("/proc/self/fd", v);
+	}
 	snprintf(path, sizeof path, "/proc/%d/root%s", (int)tid, v->name);
 	fd = open_regular(path, &st);
 	if (fd >= 0 && !is_same(&st, v)) {
@@ -128,25 +155,54 @@ static bool is_fresh(const struct stat *st)
 	       (now.tv_nsec - st->st_ctim.tv_nsec) / 1000000 < 100;
 }
 
-/* A file that shrinks meanwhile has zeros there, as a mapping of it. */
-static int hash_file(struct tr_file_pages *fp, struct file *f,
-		     const struct stat *st)
+/* One extent of data.  A file that shrinks meanwhile has zeros there, as a
+ * mapping of it. */
+static int hash_extent(struct tr_file_pages *fp, struct file *f, size_t from,
+		       size_t to)
 {
-	size_t pages = ((size_t)st->st_size + TR_PAGE - 1) / TR_PAGE;
-
-	f->st = *st;
-	f->fresh = is_fresh(st);
-	f->n = pages;
-	f->hash = tr_realloc(f->hash, (pages + 1) * sizeof *f->hash);
-	for (size_t i = 0; i < pages; i += BLOCK / TR_PAGE) {
+	TR_GROW(f->extent, f->nextents, f->extent_cap);
+	f->extent[f->nextents++] = (struct tr_page_extent){from, to};
+	for (size_t i = from; i < to; i += BLOCK / TR_PAGE) {
 		ssize_t got = tr_pread_full(f->fd, fp->block, BLOCK,
 					    (off_t)(i * TR_PAGE));
 
 		if (got < 0)
 			return -1;
 		memset(fp->block + got, 0, BLOCK - (size_t)got);
-		for (size_t k = 0; k < BLOCK / TR_PAGE && i + k < pages; k++)
+		for (size_t k = 0; k < BLOCK / TR_PAGE && i + k < to; k++)
 			f->hash[i + k] = tr_page_hash(fp->block + k * TR_PAGE);
+	}
+	return 0;
+}
+
+/* The hashes of holes are never touched, so that a file of holes takes address
+ * space alone. */
+static int hash_file(struct tr_file_pages *fp, struct file *f,
+		     const struct stat *st)
+{
+	size_t done = 0;
+
+	free(f->hash);
+	f->st = *st;
+	f->fresh = is_fresh(st);
+	f->n = ((size_t)st->st_size + TR_PAGE - 1) / TR_PAGE;
+	f->hash = tr_alloc((f->n + 1) * sizeof *f->hash);
+	f->nextents = 0;
+	while (done < f->n) {
+		off_t data = lseek(f->fd, (off_t)(done * TR_PAGE), SEEK_DATA);
+		off_t hole = data < 0 ? -1 : lseek(f->fd, data, SEEK_HOLE);
+		size_t from = (size_t)data / TR_PAGE;
+		size_t to = ((size_t)hole + TR_PAGE - 1) / TR_PAGE;
+
+		if (data < 0)
+			return errno == ENXIO ? 0 : -1;
+		if (hole < 0 || to > f->n)
+			to = f->n;
+		if (from < done)
+			from = done;
+		if (hash_extent(fp, f, from, to) < 0)
+			return -1;
+		done = to;
 	}
 	return 0;
 }
@@ -181,19 +237,20 @@ static struct file *find(struct tr_file_pages *fp, pid_t tid,
 	return f;
 }
 
-const uint64_t *tr_file_pages_get(struct tr_file_pages *fp, pid_t tid,
-				  const struct tr_vma *v, size_t *n)
+bool tr_file_pages_get(struct tr_file_pages *fp, pid_t tid,
+		       const struct tr_vma *v, struct tr_file_hashes *hashes)
 {
 	struct file *f = find(fp, tid, v);
 	struct stat st;
 
 	if (!f || fstat(f->fd, &st) < 0)
-		return NULL;
+		return false;
 	if (!is_unchanged(f, &st) && hash_file(fp, f, &st) < 0) {
 		free(f->hash);
 		f->hash = NULL;
-		return NULL;
+		return false;
 	}
-	*n = f->n;
-	return f->hash;
+	*hashes = (struct tr_file_hashes){f->hash, f->n, f->extent,
+					  f->nextents};
+	return true;
 }

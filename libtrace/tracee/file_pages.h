@@ -11,6 +11,7 @@
 #ifndef TR_TRACEE_FILE_PAGES_H
 #define TR_TRACEE_FILE_PAGES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -27,12 +28,20 @@ void tr_file_pages_free(struct tr_file_pages *f);
  */
 int tr_vma_open(pid_t tid, const struct tr_vma *v);
 
-/*
- * The page hashes (page_hash.h) of the file behind a mapping, from its start;
- * what lies behind its end counts as zero.  NULL when it cannot be opened; good
- * until the next call.
- */
-const uint64_t *tr_file_pages_get(struct tr_file_pages *f, pid_t tid,
-				  const struct tr_vma *v, size_t *n);
+/* Hashes (page_hash.h) of a file's pages from its start.  Pages outside the
+ * extents are holes; so is what lies behind the end. */
+struct tr_file_hashes {
+	const uint64_t *hash;
+	size_t n;
+	const struct tr_page_extent {
+		size_t from, to; /* page numbers */
+	} *extent; /* ascending */
+	size_t nextents;
+};
+
+/* Those of the file behind a mapping, good until the next call; false when it
+ * cannot be opened. */
+bool tr_file_pages_get(struct tr_file_pages *f, pid_t tid,
+		       const struct tr_vma *v, struct tr_file_hashes *hashes);
 
 #endif

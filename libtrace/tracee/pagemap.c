@@ -84,7 +84,7 @@ static void add_own(struct tr_own_runs *runs, const struct tr_own_run *add)
 }
 
 /* One PAGEMAP_SCAN from *at on; moves *at behind what it has seen. */
-static int scan(int fd, uint64_t *at, uint64_t end, bool protect,
+static int scan(int fd, uint64_t *at, uint64_t end, bool protect, bool any,
 		struct tr_own_runs *runs)
 {
 	struct page_region found[SCAN_REGIONS];
@@ -92,8 +92,10 @@ static int scan(int fd, uint64_t *at, uint64_t end, bool protect,
 		.size = sizeof arg, .start = *at, .end = end,
 		.flags = protect ? SCAN_WP_MATCHING : 0,
 		.vec = (uintptr_t)found, .vec_len = SCAN_REGIONS,
-		/* Not the page cache's, and there or swapped out. */
-		.category_inverted = IS_FILE, .category_mask = IS_FILE,
+		/* Not the page cache's, but for `any`; and there or swapped
+		 * out. */
+		.category_inverted = any ? 0 : IS_FILE,
+		.category_mask = any ? 0 : IS_FILE,
 		.category_anyof_mask = IS_PRESENT | IS_SWAPPED,
 		.return_mask = IS_WRITTEN | IS_PFNZERO,
 	};
@@ -128,7 +130,7 @@ int tr_pagemap_own(int fd, uint64_t start, uint64_t end, bool protect,
 	uint64_t at = start;
 
 	while (at < end) {
-		if (scan(fd, &at, end, protect, runs) == 0)
+		if (scan(fd, &at, end, protect, false, runs) == 0)
 			continue;
 		if (errno == EINTR)
 			continue;
@@ -158,4 +160,30 @@ bool tr_pagemap_has_guards(int fd, uint64_t start, uint64_t end)
 	};
 
 	return ioctl(fd, SCAN, &arg) > 0;
+}
+
+static int present_entries(void *ctx, uint64_t addr, const uint64_t *entries,
+			   size_t n, struct tr_error *err)
+{
+	(void)err;
+	for (size_t i = 0; i < n; i++, addr += TR_PAGE)
+		if (entries[i] & TR_PM_EXISTS)
+			add_own(ctx, &(struct tr_own_run){
+				addr, addr + TR_PAGE, true, false});
+	return 0;
+}
+
+int tr_pagemap_present(int fd, uint64_t start, uint64_t end,
+		       struct tr_own_runs *runs, struct tr_error *err)
+{
+	uint64_t at = start;
+
+	while (at < end)
+		if (scan(fd, &at, end, false, true, runs) < 0 &&
+		    errno != EINTR) {
+			runs->n = 0;
+			return tr_pagemap_walk(fd, start, end, present_entries,
+					       runs, err);
+		}
+	return 0;
 }

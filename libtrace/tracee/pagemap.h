@@ -53,6 +53,11 @@ int tr_pagemap_own(int fd, uint64_t start, uint64_t end, bool protect,
 		   struct tr_own_runs *runs, struct tr_error *err)
 	TR_MUST_CHECK;
 
+/* Append all pages of [start, end) that are in the process's page tables. */
+int tr_pagemap_present(int fd, uint64_t start, uint64_t end,
+		       struct tr_own_runs *runs, struct tr_error *err)
+	TR_MUST_CHECK;
+
 /* Has a mapping of a file guard pages (MADV_GUARD_INSTALL; for files from
  * Linux 6.15 on, which also tells)? */
 bool tr_pagemap_has_guards(int fd, uint64_t start, uint64_t end);

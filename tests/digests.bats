@@ -1,0 +1,147 @@
+#!/usr/bin/env bats
+# Digests of the whole state: what is recorded, what replay makes of it, and
+# that damage done on purpose is found at the right event, in the right page.
+
+load helpers
+
+# A program that keeps what it reads in a page of its own and never shows it.
+setup_file() {
+	PATH=$(cd "${BUILD:-$BATS_TEST_DIRNAME/../build}" && pwd)/bin:$PATH
+	cd "$BATS_FILE_TMPDIR" || return 1
+	printf '%s\n' '#include <fcntl.h>' '#include <unistd.h>' \
+		'static char kept[16384] __attribute__((aligned(4096)));' \
+		'int main(void) { int fd = open("secret", O_RDONLY);' \
+		'kept[4096] = 1;' \
+		'if (read(fd, kept + 8192, 100) != 100) return 1;' \
+		'for (int i = 0; i < 20; i++) getppid();' \
+		'return 0; }' >p.c
+	gcc -O1 -no-pie -o p p.c
+	head -c 100 /dev/urandom >secret
+	trace-record --digest=3 -o a ./p
+	trace-record -o default sh -c 'echo one | cat'
+}
+
+# states TRACE: the recorded ones, one a line.
+states() {
+	trace-dump -f json -T state "$1" | jq -c 'select(.event)'
+}
+
+# The address of the page that the program reads into.
+kept_page() {
+	nm "$BATS_FILE_TMPDIR/p" | awk '$3 == "kept" { print $1 }' |
+		python3 -c 'print(hex(int(input(), 16) + 8192))'
+}
+
+@test "states at exec and exit by default, and none with off" {
+	cd "$BATS_FILE_TMPDIR"
+	[ "$(states default | wc -l)" -ge 4 ] || fail "$(states default)"
+	states default >"$BATS_TEST_TMPDIR/out"
+	valid_json "$BATS_TEST_TMPDIR/out"
+	states default | jq -e '.root and .registers and .vector and
+		(.mappings | length > 3) and (.mappings[0].digest)' >/dev/null
+	cd "$BATS_TEST_TMPDIR"
+	expect 0 trace-record --digest=off -o o true
+	[ "$(states o | wc -l)" = 0 ]
+}
+
+@test "states by time" {
+	expect 0 trace-record --digest=1ms -o t sh -c \
+		'i=0; while [ $i -lt 300 ]; do i=$((i+1)); : </dev/null; done'
+	[ "$(states t | wc -l)" -gt 6 ] || fail "$(states t | wc -l) states"
+	expect 0 trace-replay t
+	for bad in 0ms ms 5m -3 1e3; do
+		expect 125 trace-record --digest=$bad -o x true
+		one_error trace-record
+	done
+}
+
+@test "replay --digests gives the recorded states" {
+	cd "$BATS_FILE_TMPDIR"
+	for t in a default; do
+		states "$t" >"$BATS_TEST_TMPDIR/recorded"
+		trace-replay --digests "$t" 2>/dev/null \
+			>"$BATS_TEST_TMPDIR/replayed"
+		cmp "$BATS_TEST_TMPDIR/recorded" "$BATS_TEST_TMPDIR/replayed"
+		trace-replay --digests "$t" 2>/dev/null | trace-diff "$t" -
+	done
+}
+
+@test "the changed pages are those that were written" {
+	page=$(kept_page)
+	states "$BATS_FILE_TMPDIR/a" |
+		jq -se --arg page "$page" 'any(.[]; .changed < 40 and
+			any(.pages[]; .addr == $page))' >/dev/null ||
+		fail "no state has $page"
+}
+
+@test "a flipped byte of memory is found at the next state, in its page" {
+	cd "$BATS_TEST_TMPDIR"
+	n=$(trace-dump -f json -s read "$BATS_FILE_TMPDIR/a" |
+		jq -s 'map(select(.result == 100)) | .[0].event')
+	"$BUILD/tests/alter" "$BATS_FILE_TMPDIR/a" t flip "$n" 50
+	cp -r "$BATS_FILE_TMPDIR/a/files" t
+	next=$(states t | jq -s --argjson n "$n" \
+		'map(select(.event > $n)) | .[0].event')
+	expect 0 trace-verify t
+	expect 1 trace-replay -f json t
+	jq -se --argjson next "$next" --arg page "$(kept_page)" \
+		'any(.[]; .type == "divergence" and .event == $next and
+			(.detail | contains("page " + $page)) and
+			(.what | contains("page " + $page)))' stdout >/dev/null ||
+		fail "event $next: $(cat stdout)"
+	expect 1 trace-verify --replay -f text t
+	has "$output" "page $(kept_page)"
+	has "$output" 'replay diverged'
+	expect 1 trace-verify --replay -f json t
+	valid_json stdout
+	jq -se '.[-1].valid and .[-1].replay == "diverged"' stdout >/dev/null
+	trace-replay --digests t 2>/dev/null >replayed || true
+	expect 1 trace-diff t replayed
+}
+
+@test "a dropped event is found where it was" {
+	cd "$BATS_TEST_TMPDIR"
+	n=$(trace-dump -f json -s getppid "$BATS_FILE_TMPDIR/a" |
+		jq -s 'map(select(.event)) | .[-1].event')
+	"$BUILD/tests/alter" "$BATS_FILE_TMPDIR/a" t drop "$n"
+	cp -r "$BATS_FILE_TMPDIR/a/files" t
+	expect 0 trace-verify t
+	expect 1 trace-verify --replay -f json t
+	jq -se --argjson n "$n" 'any(.[]; .type == "divergence" and
+		.event >= $n and .event <= $n + 2)' stdout >/dev/null ||
+		fail "event $n: $(cat stdout)"
+}
+
+@test "a mapped file that changed is found at the first state, by mapping" {
+	cd "$BATS_TEST_TMPDIR"
+	cp -r "$BATS_FILE_TMPDIR/a" t
+	file=$(trace-dump -f json --files t |
+		jq -r 'select(.path? // "" | tostring | endswith("/p")) | .file')
+	chmod u+w "t/files/$file"
+	printf X | dd of="t/files/$file" bs=1 conv=notrunc status=none seek=64
+	first=$(states t | jq -s '.[0].event')
+	expect 1 trace-replay -f json t
+	jq -se --argjson first "$first" 'any(.[]; .type == "divergence" and
+		.event == $first and (.detail | contains("/p: recorded")))' \
+		stdout >/dev/null || fail "event $first: $(cat stdout)"
+	expect 1 trace-verify --replay -f json t
+	jq -se 'any(.[]; .type == "problem") and (.[-1].valid | not)' stdout
+}
+
+@test "verify --replay: a whole trace is identical" {
+	cd "$BATS_FILE_TMPDIR"
+	expect 0 trace-verify --replay -f text default
+	has "$output" 'replay identical'
+	expect 0 trace-verify --replay -q a
+	[ -z "$output" ]
+	expect 2 trace-verify --replay nothing
+}
+
+# Without the kernel's help the same digests come out.
+@test "digests do not depend on how they are computed" {
+	cd "$BATS_FILE_TMPDIR"
+	states a >"$BATS_TEST_TMPDIR/recorded"
+	TRACE_FAULT=pagemap-scan=eopnotsupp,userfaultfd=eacces \
+		trace-replay --digests a 2>/dev/null |
+		cmp - "$BATS_TEST_TMPDIR/recorded"
+}
