@@ -21,7 +21,7 @@ static const char *directory, *audit, *digest = "exit", *expires;
 static const char *portable;
 static struct cli_list labels;
 static bool quiet, verbose, chaos, no_wait;
-static uint64_t seed;
+static uint64_t seed, slice = 20, max_defer = 10;
 
 static const struct cli_option options[] = {
 	{"output", 'o', "DIR", "write the trace to DIR, which must not exist",
@@ -39,8 +39,12 @@ static const struct cli_option options[] = {
 	 "exec and exit (exit, the default), also after each call (syscall), "
 	 "every N calls (N), every so often (10ms), or never (off)",
 	 CLI_STRING, &digest},
-	{"chaos", 0, NULL, "let threads take turns at random, to provoke races",
-	 CLI_FLAG, &chaos},
+	{"slice", 0, "MS", "let each thread of a process run so many "
+	 "milliseconds while others wait (20)", CLI_NUMBER, &slice},
+	{"max-defer", 0, "MS", "let a signal, or the end of a turn, wait so many "
+	 "milliseconds for a system call (10)", CLI_NUMBER, &max_defer},
+	{"chaos", 0, NULL, "end the turns of threads, and interrupt "
+	 "computations, at random", CLI_FLAG, &chaos},
 	{"seed", 0, "N", "the random numbers of --chaos", CLI_NUMBER, &seed},
 	{"audit", 0, "FILE", "compare what each system call wrote with the "
 	 "model; disagreements go to FILE as JSON Lines", CLI_FILE, &audit},
@@ -54,7 +58,9 @@ static const struct cli_tool tool = {
 	.name = "trace-record",
 	.summary = "Run a program and record everything it needs to be replayed",
 	.synopsis = "[-qv] [-o DIR] [-l KEY=VALUE]... [--no-wait] "
-		    "[--expires=WHEN] [--portable[=LEVEL]] [--digest=WHEN] [--chaos [--seed=N]] [--audit=FILE] "
+		    "[--expires=WHEN] [--portable[=LEVEL]] [--digest=WHEN] "
+		    "[--slice=MS] [--max-defer=MS] [--chaos [--seed=N]] "
+		    "[--audit=FILE] "
 		    "[--] COMMAND [ARG]...",
 	.operands = CLI_OPERAND_COMMAND,
 	.max_operands = -1,
@@ -281,6 +287,8 @@ int main(int argc, char **argv)
 		.portable = portable && !*portable ? "x86-64-v2" : portable,
 		.tool = "trace-record " TR_VERSION,
 		.audit = audit,
+		.slice_ns = slice * 1000000,
+		.max_defer_ns = max_defer * 1000000,
 		.chaos = chaos,
 		.seed = seed,
 		.moment = moment,

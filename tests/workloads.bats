@@ -2,8 +2,7 @@
 # Every program of tests/workloads, each of which tries one mechanism and
 # verifies itself, is recorded and replayed: one test a program.
 #
-# What cannot be replayed yet, the async_* programs, is recorded unharmed, and
-# both tools say so.
+# What cannot be replayed is recorded unharmed, and both tools say so.
 
 load helpers
 
@@ -76,9 +75,6 @@ stops() {
 		rep.err || fail "$(tail rep.err)"
 }
 
-interrupted() { stops 'had to be delivered inside a computation' "$1"; }
-preempted() { stops 'computed for .* and was preempted' "$1"; }
-
 # lucky NAME: it does not fail natively, but it does when threads take other
 # turns, and then in its replay as well.
 lucky() {
@@ -106,20 +102,20 @@ lucky() {
 @test "every workload has its test here" {
 	for source in "$BATS_TEST_DIRNAME"/workloads/*.c; do
 		name=$(basename "$source" .c)
-		grep -q -E "{ (REPEAT=[0-9]* workload|workload|lucky|interrupted|preempted|stops .*) $name; }\$" \
+		grep -q -E "{ (REPEAT=[0-9]* workload|workload|lucky|stops .*) $name; }\$" \
 			"$BATS_TEST_FILENAME" ||
 			fail "no test of $name"
 	done
 }
 
 @test "workload: advice" { workload advice; }
-@test "workload: async cancel" { preempted async_cancel; }
-@test "workload: async exec" { preempted async_exec; }
-@test "workload: async exit" { preempted async_exit; }
-@test "workload: async longjmp" { interrupted async_longjmp; }
-@test "workload: async pingpong" { preempted async_pingpong; }
-@test "workload: async spin" { preempted async_spin; }
-@test "workload: async timers" { interrupted async_timers; }
+@test "workload: async cancel" { workload async_cancel; }
+@test "workload: async exec" { workload async_exec; }
+@test "workload: async exit" { workload async_exit; }
+@test "workload: async longjmp" { workload async_longjmp; }
+@test "workload: async pingpong" { workload async_pingpong; }
+@test "workload: async spin" { workload async_spin; }
+@test "workload: async timers" { workload async_timers; }
 @test "workload: barriers" { workload barriers; }
 @test "workload: blocked traps" { workload blocked_traps; }
 @test "workload: brk" { workload brk; }

@@ -33,7 +33,8 @@
 	X(END, 12, "end", "the recording ended cleanly")                       \
 	X(STATE, 13, "state", "digests of the task's whole state")             \
 	X(STOP, 14, "stop", "a tracer in the recording holds the task")        \
-	X(POKE, 15, "poke", "another task changes its memory or registers")
+	X(POKE, 15, "poke", "another task changes its memory or registers")    \
+	X(ASYNC, 16, "async", "a point inside a computation")
 
 enum tr_event_type {
 #define X(NAME, code, name, meaning) TR_EV_##NAME = (code),
@@ -92,7 +93,8 @@ enum tr_event_type {
 	X(EXPOSED, 43, "exposed", U, D) /* memory was written as others ran */ \
 	X(VECTOR, 44, "vector", U, H)   /* digest of the extended registers */ \
 	X(CHANGED, 45, "changed", U, D) /* pages since the last state */       \
-	X(UNLISTED, 46, "unlisted", U, D) /* mappings left out of `map` */
+	X(UNLISTED, 46, "unlisted", U, D) /* mappings left out of `map` */     \
+	X(REASON, 47, "reason", U, D)   /* enum tr_async: why a point */
 
 /* Structured fields: tag, JSON name. */
 #define TR_STRUCT_FIELDS(X)                                                    \
@@ -117,7 +119,7 @@ enum tr_field {
 #undef X
 };
 
-#define TR_NSCALARS 47 /* scalar tags are 1..46 */
+#define TR_NSCALARS 48 /* scalar tags are 1..47 */
 
 /* Who produced a syscall's result. */
 enum tr_origin {
@@ -138,6 +140,13 @@ enum tr_place {
 	TR_PLACE_FAULT = 1, /* its own instruction raises the signal there */
 	TR_PLACE_STEP = 2,  /* it is one instruction further */
 	TR_PLACE_HERE = 3,  /* it is there: where its event before left it */
+};
+
+/* Why a task was stopped inside a computation. */
+enum tr_async {
+	TR_ASYNC_SIGNAL = 1,  /* a signal waited for it */
+	TR_ASYNC_PREEMPT = 2, /* other tasks did */
+	TR_ASYNC_SAMPLE = 3,  /* nothing: at random */
 };
 
 /* Instructions whose result is recorded. */

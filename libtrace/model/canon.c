@@ -412,6 +412,7 @@ bool tr_canon_ignores(const struct tr_canon *c, const struct tr_event *ev)
 	case TR_EV_STOP: /* what a debugger does is not the program's doing */
 	case TR_EV_POKE:
 	case TR_EV_STATE: /* memory holds pids, times and random bytes */
+	case TR_EV_ASYNC: /* no program says when these come */
 		return true;
 	case TR_EV_SIGNAL: /* some the program does not notice */
 		return tr_event_get(ev, TR_F_ACTION) == TR_SIG_NONE ||

@@ -33,6 +33,32 @@ static const char *origin_name(uint64_t origin)
 	}
 }
 
+static const char *reason_name(uint64_t reason)
+{
+	switch (reason) {
+	case TR_ASYNC_SIGNAL:
+		return "signal";
+	case TR_ASYNC_PREEMPT:
+		return "preempt";
+	case TR_ASYNC_SAMPLE:
+		return "sample";
+	default:
+		return "?";
+	}
+}
+
+static const char *reason_text(uint64_t reason)
+{
+	switch (reason) {
+	case TR_ASYNC_SIGNAL:
+		return "a signal";
+	case TR_ASYNC_PREEMPT:
+		return "another task";
+	default:
+		return "a look";
+	}
+}
+
 static const char *action_name(uint64_t action)
 {
 	switch (action) {
@@ -314,8 +340,9 @@ static void put_details(struct tr_buf *b, const struct tr_event *ev)
 		put_bytes(b, &a->bytes, TR_SHOWN_BYTES);
 	}
 	for (size_t i = 0; i < ev->nmem; i++) {
-		tr_put(b, "\n  wrote 0x%" PRIx64 " +%zu ", ev->mem[i].addr,
-		       ev->mem[i].bytes.len);
+		tr_put(b, "\n  %s 0x%" PRIx64 " +%zu ",
+		       ev->type == TR_EV_ASYNC ? "saw" : "wrote",
+		       ev->mem[i].addr, ev->mem[i].bytes.len);
 		put_bytes(b, &ev->mem[i].bytes, TR_SHOWN_BYTES);
 	}
 	for (size_t i = 0; i < ev->nmap; i++)
@@ -346,6 +373,15 @@ static void text_tracer(struct tr_buf *b, const struct tr_event *ev)
 	for (size_t i = 0; i < ev->nmem; i++)
 		tr_put(b, " %zu bytes at 0x%" PRIx64, ev->mem[i].bytes.len,
 		       ev->mem[i].addr);
+}
+
+static void text_async(struct tr_buf *b, const struct tr_event *ev)
+{
+	tr_put(b, "async: in a computation at 0x%" PRIx64 ", for %s, %" PRIu64
+	       " us", ev->regs.rip, reason_text(scalar(ev, TR_F_REASON)),
+	       scalar(ev, TR_F_DURATION) / 1000);
+	if (!tr_event_has(ev, TR_F_ROOT))
+		tr_put(b, ", without its memory");
 }
 
 static void text_event(struct tr_buf *b, const struct tr_event *ev)
@@ -389,6 +425,9 @@ static void text_event(struct tr_buf *b, const struct tr_event *ev)
 	case TR_EV_STOP:
 	case TR_EV_POKE:
 		text_tracer(b, ev);
+		break;
+	case TR_EV_ASYNC:
+		text_async(b, ev);
 		break;
 	case TR_EV_END:
 		tr_put(b, "end of the recording: %" PRIu64 " events, %" PRIu64
@@ -502,6 +541,8 @@ static const char *value_name(enum tr_field f, uint64_t v)
 		return tr_method_name(v);
 	case TR_F_CODE:
 		return tr_note_name(v);
+	case TR_F_REASON:
+		return reason_name(v);
 	default:
 		return NULL;
 	}
@@ -672,6 +713,9 @@ static void json_by_type(struct tr_json *j, const struct tr_event *ev)
 		break;
 	case TR_EV_STATE:
 		json_state(j, ev);
+		break;
+	case TR_EV_ASYNC:
+		tr_json_set(j, "rip", tr_json_hex(ev->regs.rip));
 		break;
 	default:
 		break;

@@ -35,11 +35,16 @@ static const int watched[] = {SIGALRM, SIGTERM, SIGHUP, SIGINT, SIGQUIT};
 _Static_assert(sizeof watched / sizeof *watched == REC_WATCHED,
 	       "one action is kept for each");
 
-void rec_catch_signals(struct sigaction old[])
+void rec_set_tick(uint64_t ns)
 {
-	const suseconds_t us = REC_TICK_US;
+	const suseconds_t us = (suseconds_t)(ns / 1000);
 	struct itimerval every = {{0, us}, {0, us}};
 
+	setitimer(ITIMER_REAL, &every, NULL);
+}
+
+void rec_catch_signals(struct sigaction old[])
+{
 	hangups = terms = 0;
 	for (size_t i = 0; i < REC_WATCHED; i++) {
 		struct sigaction sa = {.sa_sigaction = on_signal,
@@ -49,7 +54,7 @@ void rec_catch_signals(struct sigaction old[])
 			sa = (struct sigaction){.sa_handler = SIG_IGN};
 		sigaction(watched[i], &sa, &old[i]);
 	}
-	setitimer(ITIMER_REAL, &every, NULL);
+	rec_set_tick(REC_TICK_US * UINT64_C(1000));
 }
 
 void rec_restore_signals(const struct sigaction old[])

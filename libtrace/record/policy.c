@@ -26,7 +26,6 @@
 #define MS UINT64_C(1000000)
 #define LATENCY_NS (20 * MS) /* at nice 0 */
 #define LATENCY_IDLE_NS (100 * MS)
-#define SLICE_NS (20 * MS)
 #define EPOCH_BITS 9 /* an epoch lasts up to 2^9 decisions */
 #define RATE_BITS 6  /* in it, turns end at 1 call in up to 2^6 */
 
@@ -48,11 +47,28 @@ void rec_update_priority(struct task *t)
 	t->latency = LATENCY_NS + (errno ? 0 : nice) * (int64_t)MS;
 }
 
-/* A turn is the shorter the longer the task may wait. */
-static uint64_t slice_of(const struct task *t)
+/* A turn is the shorter the longer the task may wait: at nice 0 it has the
+ * length that was asked for. */
+static uint64_t slice_of(const struct recorder *r, const struct task *t)
 {
-	return 2 * LATENCY_NS > t->latency + MS ? 2 * LATENCY_NS - t->latency
-						: MS;
+	uint64_t part = 2 * LATENCY_NS > t->latency + MS
+		? 2 * LATENCY_NS - t->latency : MS;
+
+	return r->options->slice_ns / 1000 * part / (LATENCY_NS / 1000);
+}
+
+/* When a computation is interrupted is up to the clock: these numbers are
+ * others than those of decisions, which they must not change. */
+uint64_t rec_policy_patience(struct recorder *r, struct domain *d,
+			     const struct task *t)
+{
+	uint64_t slice = slice_of(r, t);
+
+	if (!r->moments)
+		r->moments = r->options->seed | 1;
+	if (d->random)
+		return slice / 2 + next_below(&r->moments, slice + 1);
+	return slice + r->options->max_defer_ns;
 }
 
 void rec_policy_enqueue(struct domain *d, struct task *t)
@@ -67,12 +83,17 @@ void rec_policy_enqueue(struct domain *d, struct task *t)
 }
 
 /* Below n (xorshift64). */
+static uint64_t next_below(uint64_t *state, uint64_t n)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return (*state >> 8) % n;
+}
+
 static uint64_t random_below(struct domain *d, uint64_t n)
 {
-	d->random ^= d->random << 13;
-	d->random ^= d->random >> 7;
-	d->random ^= d->random << 17;
-	return (d->random >> 8) % n;
+	return next_below(&d->random, n);
 }
 
 void rec_policy_seed(const struct recorder *r, struct domain *d)
@@ -141,6 +162,6 @@ bool rec_policy_turn_is_over(struct recorder *r, struct domain *d,
 		decide_once(r, d);
 		return t->yields || random_below(d, d->rate) == 0;
 	}
-	return t->yields || tr_now_ns() - d->slice > slice_of(t) ||
+	return t->yields || tr_now_ns() - d->slice > slice_of(r, t) ||
 	       more_urgent_waits(d, t);
 }

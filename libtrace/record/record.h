@@ -27,7 +27,11 @@ struct tr_record_options {
 				    returns digest_ns after the last one */
 	} digest;
 	uint64_t digest_events, digest_ns;
-	bool chaos;                 /* schedule threads at random */
+	uint64_t slice_ns;          /* a thread's turn lasts so long */
+	uint64_t max_defer_ns;      /* and so much longer, or a signal waits so
+				       long, for the next system call */
+	bool chaos;                 /* schedule threads at random, stop
+				       computations at random */
 	uint64_t seed;              /* of chaos */
 	/* Called when the program has been started, and when its first process
 	 * has ended (with its wait status) while others may go on; or NULL. */

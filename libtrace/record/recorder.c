@@ -14,7 +14,11 @@
 #include "libtrace/tracee/spawn.h"
 #include "libtrace/tracee/tracee.h"
 
-/* What a kill of the recorder loses at most. */
+/* How often the recorder looks after what waits: usually, and at least and at
+ * most when something waits for less; and what a kill of it loses at most. */
+#define TICK_NS (REC_TICK_US * UINT64_C(1000))
+#define HURRY_MIN_NS UINT64_C(500000)
+#define HURRY_MAX_NS UINT64_C(5000000)
 #define FLUSH_NS UINT64_C(500000000)
 
 void rec_resume(struct task *t, int how, int sig)
@@ -31,10 +35,13 @@ void rec_resume(struct task *t, int how, int sig)
 /* PTRACE_EVENT_STOP: a new task, a group-stop, or its end. */
 static void event_stop(struct recorder *r, struct task *t, int sig)
 {
+	bool interrupted = t->interrupting;
+
 	if (!t->started) {
 		rec_task_first_stop(r, t);
 		return;
 	}
+	t->interrupting = false;
 	if (rec_traced_event_stop(r, t, sig))
 		return;
 	if (sig == SIGSTOP || sig == SIGTSTP || sig == SIGTTIN ||
@@ -43,8 +50,8 @@ static void event_stop(struct recorder *r, struct task *t, int sig)
 		rec_resume(t, TR_RESUME_LISTEN, 0);
 		return;
 	}
-	if (t->preempting && !t->in_call)
-		rec_preempted(r, t);
+	if (interrupted && !t->in_call)
+		rec_interrupted(r, t);
 	else if (t->in_call)
 		rec_resume(t, TR_RESUME_CONT, 0); /* the call is restarted */
 	else
@@ -109,9 +116,6 @@ static void tick(struct recorder *r)
 {
 	struct tr_error err;
 
-	rec_pass_signals(r);
-	rec_force_overdue(r);
-	rec_preempt(r);
 	rec_digests(r, false);
 	if (r->writer && tr_writer_flush(r->writer, FLUSH_NS, &err) < 0)
 		r->lost = true;
@@ -143,10 +147,36 @@ static void follow(struct recorder *r)
 		r->own_cpu = cpu;
 }
 
+/* A part of the time that a task or signal has to wait. */
+static uint64_t hurry_ns(const struct recorder *r)
+{
+	const struct tr_record_options *o = r->options;
+	uint64_t ns = (o->slice_ns < o->max_defer_ns ? o->slice_ns
+						     : o->max_defer_ns) / 4;
+
+	if (ns < HURRY_MIN_NS)
+		return HURRY_MIN_NS;
+	return ns < HURRY_MAX_NS ? ns : HURRY_MAX_NS;
+}
+
+/* What waits for time to pass; tick more often while something does. */
+static void look_after_waiting(struct recorder *r, uint64_t *tick_ns)
+{
+	uint64_t wanted;
+
+	rec_force_overdue(r);
+	rec_preempt(r);
+	r->hurry = rec_signals_waiting(r) || rec_sched_waiting(r);
+	wanted = r->hurry ? hurry_ns(r) : TICK_NS;
+	if (wanted != *tick_ns)
+		rec_set_tick(wanted);
+	*tick_ns = wanted;
+}
+
 /* Until no traced task is left. */
 static void run(struct recorder *r)
 {
-	uint64_t last = tr_now_ns();
+	uint64_t last = tr_now_ns(), looked = last, tick_ns = TICK_NS;
 
 	for (;;) {
 		const struct timespec moment = {0, 20000};
@@ -159,21 +189,25 @@ static void run(struct recorder *r)
 
 		if (tid < 0 && errno != EINTR)
 			return;
-		now = tr_now_ns();
-		if (tid < 0 || now - last > REC_TICK_US * UINT64_C(1000)) {
-			tick(r);
-			last = now;
-		}
+		if (tid < 0)
+			rec_pass_signals(r);
 		if (tid == 0)
 			nanosleep(&moment, NULL);
-		if (tid <= 0)
-			continue;
-		t = rec_task_find(r, tid);
+		t = tid > 0 ? rec_task_find(r, tid) : NULL;
 		if (t) {
 			rec_dispatch(r, t, status);
 			follow(r);
-		} else {
+		} else if (tid > 0) {
 			remember_early(r, tid, status);
+		}
+		now = tr_now_ns();
+		if (now - looked >= tick_ns || (r->hurry && tick_ns == TICK_NS)) {
+			look_after_waiting(r, &tick_ns);
+			looked = now;
+		}
+		if (now - last >= TICK_NS) {
+			tick(r);
+			last = now;
 		}
 	}
 }

@@ -36,7 +36,8 @@ struct domain {
 	struct task *current; /* the one that may run user code, or NULL */
 	bool in_kernel;       /* current is in a system call */
 	uint64_t since;       /* when current entered it */
-	uint64_t slice;       /* when current began its turn */
+	uint64_t slice;       /* when current began its turn, */
+	uint64_t length;      /* and how long it may compute, ns; 0: not known */
 	struct task *first, *last; /* others that could run, as they came */
 	bool settling;        /* chaos: the next turn is given when all tasks
 				 that have been woken have stopped */
@@ -64,6 +65,8 @@ struct aspace {
 		uint64_t start, end;
 	} *writable;
 	size_t nwritable, writable_cap;
+	uint64_t points; /* inside computations, recorded so far, */
+	struct tr_digest *point_digest; /* and of the memory there, or NULL */
 };
 
 /* A signal taken from the kernel but not yet given to the program. */
@@ -135,9 +138,10 @@ struct task {
 	int delivering;    /* signal whose handler is being entered, or 0 */
 	siginfo_t delivering_info;
 	struct tr_regs delivering_regs;
+	bool interrupting; /* is being stopped in its computation, because: */
 	bool force;        /* a held signal waited too long */
 	/* scheduling */
-	bool queued, yields, exiting, preempting;
+	bool queued, yields, exiting;
 	bool favoured;        /* chaos: runs before those that are not */
 	uint64_t latency;     /* the program's wish: ns it may wait */
 	uint64_t deadline;    /* of the turn it waits for */
@@ -202,6 +206,8 @@ struct recorder {
 	bool memory_files; /* a /proc/PID/mem has been opened */
 	int *cpus;
 	size_t ncpus, next_cpu;
+	uint64_t moments; /* random numbers: when to interrupt computations */
+	bool hurry;  /* something waits for less than a full tick */
 	int own_cpu; /* the core this thread is on with its only task, or -1 */
 
 	int terms_passed;    /* SIGTERMs to the recorder that were obeyed */
@@ -237,6 +243,9 @@ void rec_digests(struct recorder *r, bool wait);
 /* Record the digests of the stopped task's state, unless the kernel may change
  * it at any time.  may_call: it can make remote calls at this stop. */
 void rec_state(struct recorder *r, struct task *t, bool may_call);
+/* The digest of its memory at a point inside a computation; false when there is
+ * none. */
+bool rec_point_digest(struct recorder *r, struct task *t, uint64_t *root);
 
 /* Note that a call has returned: a state may be due before the task goes on. */
 void rec_state_count(const struct recorder *r, struct task *t);
@@ -308,10 +317,19 @@ void rec_send_sigchld(struct recorder *r, const struct task *tracer,
 		      const siginfo_t *si);
 /* Has the program a handler for it? */
 bool rec_handles(const struct task *t, int sig);
-/* Send the held signals again: they arrive at the exit of the next call. */
+/* Send the held signals again: they arrive at the exit of the next call, or at
+ * the point where the task stands. */
 void rec_release_held(struct task *t);
 /* Interrupt tasks that compute on while a signal waits for them. */
 void rec_force_overdue(struct recorder *r);
+bool rec_signals_waiting(const struct recorder *r);
+/* Has the program asked that the signal be ignored? */
+bool rec_ignores(const struct task *t, int sig);
+
+/* async.c: points inside computations. */
+/* Stop the task, which is computing; its stop is for rec_interrupted. */
+void rec_interrupt(struct task *t);
+void rec_interrupted(struct recorder *r, struct task *t);
 
 /* forced.c: signals that trapped instructions raise. */
 /* The task's signal mask may have changed; its call has set an action. */
@@ -429,10 +447,10 @@ void rec_domain_leave(struct recorder *r, struct task *t);
 /* Give the turn of tasks that block in the kernel to others.  True while one
  * might, so that the caller must not sleep long. */
 bool rec_sched_poll(struct recorder *r);
-/* Interrupt tasks that have kept others waiting for too long; rec_preempted
- * takes the stop. */
+/* Interrupt tasks that have kept others waiting for too long. */
 void rec_preempt(struct recorder *r);
-void rec_preempted(struct recorder *r, struct task *t);
+/* Does a task wait for its turn while another computes? */
+bool rec_sched_waiting(const struct recorder *r);
 
 /* policy.c: who is next. */
 /* The program has changed the task's priority. */
@@ -444,6 +462,9 @@ struct task *rec_policy_next(struct recorder *r, struct domain *d);
 /* May others run, now that the task could go on in user mode? */
 bool rec_policy_turn_is_over(struct recorder *r, struct domain *d,
 			     const struct task *t);
+/* How long its turn may last, in ns, when it makes no system calls. */
+uint64_t rec_policy_patience(struct recorder *r, struct domain *d,
+			     const struct task *t);
 
 /* interrupts.c: signals to the recorder. */
 #define REC_TICK_US 100000 /* how often it looks after what waits */
@@ -452,6 +473,8 @@ void rec_catch_signals(struct sigaction old[]);
 void rec_restore_signals(const struct sigaction old[]);
 /* Pass on what has come. */
 void rec_pass_signals(struct recorder *r);
+/* Waiting is interrupted so often: at most once a second. */
+void rec_set_tick(uint64_t ns);
 
 /* recorder.c */
 void rec_dispatch(struct recorder *r, struct task *t, int status);

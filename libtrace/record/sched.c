@@ -6,8 +6,8 @@
  * A task keeps its turn while it is in a system call that returns soon.  One
  * that sleeps there, or stays long, is taken to be blocked: its entry is
  * recorded and the next task runs.  Who that is, and when a turn ends
- * otherwise, is policy.c's.  A task that makes no system calls at all is
- * preempted in the end, because it may be waiting for another.
+ * otherwise, is policy.c's.  A task that makes no system calls is preempted
+ * some time later (async.c), because it may be waiting for another.
  */
 #include <stdio.h>
 #include <string.h>
@@ -26,10 +26,6 @@
 #define STEADY_NS UINT64_C(1000000000)
 /* How long chaos waits for those that have been woken. */
 #define SETTLE_NS UINT64_C(2000000)
-#define SLICE_NS UINT64_C(20000000)
-/* Others wait this long for a task that computes without system calls, for a
- * preemption inside a computation ends the replayable part of the trace. */
-#define PATIENCE_NS UINT64_C(1000000000)
 
 struct domain *rec_domain_new(struct recorder *r, uint32_t id)
 {
@@ -82,10 +78,16 @@ static void dequeue(struct domain *d, struct task *t)
 		d->last = before;
 }
 
+static void begin_slice(struct domain *d)
+{
+	d->slice = tr_now_ns();
+	d->length = 0;
+}
+
 static void take_turn(struct domain *d, struct task *t)
 {
 	if (d->current != t)
-		d->slice = tr_now_ns();
+		begin_slice(d);
 	d->current = t;
 	d->in_kernel = false;
 }
@@ -95,6 +97,7 @@ static void give_turn(struct recorder *r, struct domain *d, struct task *t)
 	void (*then)(struct recorder *, struct task *) = t->on_turn;
 
 	take_turn(d, t);
+	r->hurry |= d->first || d->random;
 	t->on_turn = NULL;
 	t->yields = false;
 	if (then) {
@@ -148,6 +151,7 @@ void rec_await_turn(struct recorder *r, struct task *t,
 	}
 	t->on_turn = then;
 	append(d, t);
+	r->hurry = true;
 }
 
 /* execve in a thread and the end of a process wait for all its threads. */
@@ -182,6 +186,7 @@ void rec_run(struct recorder *r, struct task *t, int how, int sig)
 		return;
 	}
 	append(d, t);
+	r->hurry = true;
 	if (d->current == t)
 		next_turn(r, d);
 }
@@ -305,27 +310,25 @@ void rec_preempt(struct recorder *r)
 	for (struct domain *d = r->domains; d; d = d->next) {
 		struct task *t = d->current;
 
-		if (!t || !d->first || d->in_kernel || t->preempting ||
-		    now - d->slice < (t->as->stopped ? SLICE_NS : PATIENCE_NS))
+		if (!t || d->in_kernel || t->in_call ||
+		    rec_is_interrupting(t))
 			continue;
-		t->preempting = true;
-		rec_resume(t, TR_RESUME_INTERRUPT, 0);
+		if (!d->length)
+			d->length = rec_policy_patience(r, d, t);
+		/* Chaos looks at computations that nobody waits for, too. */
+		if ((!d->first && !d->random) || now - d->slice < d->length)
+			continue;
+		begin_slice(d);
+		rec_interrupt(t);
 	}
 }
 
-void rec_preempted(struct recorder *r, struct task *t)
+bool rec_sched_waiting(const struct recorder *r)
 {
-	struct tr_regs regs;
-
-	t->preempting = false;
-	t->yields = true;
-	if (tr_tracee_get_regs(t->tid, &regs) < 0)
-		return;
-	if (!tr_at_call_boundary(&regs))
-		rec_stop_replay(r, t, TR_NOTE_ASYNC, "a thread computed for "
-				"%.1f s while others waited, perhaps for it, "
-				"and was preempted", (double)PATIENCE_NS / 1e9);
-	rec_run(r, t, TR_RESUME_CONT, 0);
+	for (const struct domain *d = r->domains; d; d = d->next)
+		if (d->current && (d->first || d->random))
+			return true;
+	return false;
 }
 
 /* What a call that only takes long changes must not change while another task

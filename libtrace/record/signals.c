@@ -4,7 +4,9 @@
  * A signal is given to the program only where replay can find the place
  * again: at a fault it caused itself, or at the exit of a system call before
  * any further instruction.  A signal that arrives elsewhere is held and sent
- * again when the next call begins, as if it had arrived then.
+ * again when the next call begins, as if it had arrived then.  When none
+ * begins in time, the task is stopped at a point of its computation that is
+ * recorded (async.c), and the signal sent there.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,9 +21,6 @@
 #include "libtrace/state/regs.h"
 #include "libtrace/tracee/memory.h"
 #include "libtrace/tracee/tracee.h"
-
-/* How long a held signal may wait for the next system call. */
-#define HOLD_MAX_NS UINT64_C(2000000000)
 
 enum disposition { DISP_HANDLER, DISP_IGNORED, DISP_FATAL, DISP_STOP };
 
@@ -62,6 +61,20 @@ bool rec_handles(const struct task *t, int sig)
 	       in_mask((char *)b.data, "SigCgt:\t", sig);
 }
 
+bool rec_ignores(const struct task *t, int sig)
+{
+	TR_AUTOBUF struct tr_buf b = {0};
+
+	return read_status(t->tid, &b) &&
+	       in_mask((char *)b.data, "SigIgn:\t", sig);
+}
+
+static bool stops(int sig)
+{
+	return sig == SIGSTOP || sig == SIGTSTP || sig == SIGTTIN ||
+	       sig == SIGTTOU;
+}
+
 /* What the program has asked to happen, from /proc/TID/status. */
 static enum disposition disposition_of(pid_t tid, int sig)
 {
@@ -76,10 +89,8 @@ static enum disposition disposition_of(pid_t tid, int sig)
 	switch (sig) {
 	case SIGCHLD: case SIGCONT: case SIGURG: case SIGWINCH:
 		return DISP_IGNORED;
-	case SIGSTOP: case SIGTSTP: case SIGTTIN: case SIGTTOU:
-		return DISP_STOP;
 	default:
-		return DISP_FATAL;
+		return stops(sig) ? DISP_STOP : DISP_FATAL;
 	}
 }
 
@@ -283,24 +294,32 @@ static void hold(struct recorder *r, struct task *t, const siginfo_t *si)
 	TR_GROW(t->held, t->nheld, t->held_cap);
 	t->held[t->nheld++] = (struct held_signal){
 		.info = *si, .since = tr_now_ns(), .passed = t->passed};
-	rec_go_on(r, t, 0);
+	r->hurry = true;
+	rec_go_on(r, t, 0); /* it keeps its turn */
 }
 
-/* A handler would run inside a computation: it waits, if it has not yet. */
-static void inside(struct recorder *r, struct task *t, const siginfo_t *si,
-		   const struct tr_regs *regs)
+/* SIGCONT takes back the stopping signals that wait (signal(7)). */
+static void continued(struct recorder *r, const struct task *t)
 {
-	const char *name = tr_signal_name(si->si_signo);
+	for (struct task *o = r->tasks; o; o = o->next) {
+		size_t kept = 0;
 
-	if (!t->force) {
-		hold(r, t, si);
-		return;
+		for (size_t i = 0; o->pid == t->pid && i < o->nheld; i++)
+			if (o->held[i].queued ||
+			    !stops(o->held[i].info.si_signo))
+				o->held[kept++] = o->held[i];
+		if (o->pid == t->pid)
+			o->nheld = kept;
 	}
-	t->force = false;
-	rec_stop_replay(r, t, TR_NOTE_ASYNC,
-			"%s had to be delivered inside a computation",
-			name ? name : "a signal");
-	deliver(r, t, si->si_signo, si, regs, DISP_HANDLER, false);
+}
+
+/* Can others see how far the task had come when the signal took effect? */
+static bool must_be_exact(const struct task *t, enum disposition disposition)
+{
+	if (t->vt && !t->passed)
+		return true; /* its tracer is told of every signal */
+	return disposition == DISP_HANDLER ||
+	       (disposition != DISP_IGNORED && t->as->domain->ntasks > 1);
 }
 
 void rec_signal_stop(struct recorder *r, struct task *t, int sig)
@@ -329,15 +348,12 @@ void rec_signal_stop(struct recorder *r, struct task *t, int sig)
 	boundary = tr_signal_is_fault(sig, si.si_code) ||
 		   tr_at_call_boundary(&regs);
 	disposition = disposition_of(t->tid, sig);
-	if (!t->passed &&
-	    (boundary || disposition != DISP_HANDLER || t->force) &&
-	    rec_traced_signal(r, t, sig, &si, boundary))
-		return;
-	if (boundary || disposition != DISP_HANDLER) {
+	if (sig == SIGCONT)
+		continued(r, t);
+	if (!boundary && must_be_exact(t, disposition))
+		hold(r, t, &si);
+	else if (t->passed || !rec_traced_signal(r, t, sig, &si, boundary))
 		deliver(r, t, sig, &si, &regs, disposition, boundary);
-		return;
-	}
-	inside(r, t, &si, &regs);
 }
 
 void rec_signal_pass(struct recorder *r, struct task *t, const siginfo_t *si,
@@ -349,10 +365,10 @@ void rec_signal_pass(struct recorder *r, struct task *t, const siginfo_t *si,
 	t->passed = true;
 	if (tr_tracee_get_regs(t->tid, &regs) < 0)
 		return;
-	if (exact || disposition != DISP_HANDLER)
-		deliver(r, t, si->si_signo, si, &regs, disposition, exact);
+	if (!exact && must_be_exact(t, disposition))
+		hold(r, t, si);
 	else
-		inside(r, t, si, &regs);
+		deliver(r, t, si->si_signo, si, &regs, disposition, exact);
 }
 
 void rec_send_sigchld(struct recorder *r, const struct task *tracer,
@@ -389,9 +405,18 @@ void rec_force_overdue(struct recorder *r)
 
 	for (struct task *t = r->tasks; t; t = t->next) {
 		if (!t->nheld || t->in_call || t->held[0].queued ||
-		    now - t->held[0].since < HOLD_MAX_NS)
+		    t->queued || t->interrupting ||
+		    now - t->held[0].since < r->options->max_defer_ns)
 			continue;
 		t->force = true;
-		rec_release_held(t);
+		rec_interrupt(t);
 	}
+}
+
+bool rec_signals_waiting(const struct recorder *r)
+{
+	for (const struct task *t = r->tasks; t; t = t->next)
+		if (t->nheld && !t->held[0].queued)
+			return true;
+	return false;
 }

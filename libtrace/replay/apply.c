@@ -497,6 +497,8 @@ enum applied rep_apply(struct tr_replay *r, struct tr_error *err)
 		return rep_apply_stop(r, t, err);
 	case TR_EV_POKE:
 		return rep_apply_poke(r, t, err);
+	case TR_EV_ASYNC:
+		return rep_apply_async(r, t, err);
 	case TR_EV_EXIT:
 		return apply_exit(r, t, err);
 	default:

@@ -54,6 +54,7 @@ struct tr_replay *tr_replay_new(struct tr_reader *reader, struct tr_error *err)
 	r->reader = reader;
 	r->cpu = -1;
 	sched_getaffinity(0, sizeof r->old_cpus, &r->old_cpus);
+	r->probes.fd = -1;
 	r->sites.dirfd = tr_reader_dirfd(reader);
 	r->backing.trace_dirfd = tr_reader_dirfd(reader);
 	r->source = (struct tr_image_source){tr_backing_path, &r->backing};
@@ -200,6 +201,7 @@ void tr_replay_free(struct tr_replay *r)
 	tr_feed_free(r->feed);
 	tr_site_cache_release(&r->sites);
 	tr_backing_release(&r->backing);
+	tr_probe_memory_release(&r->probes);
 	tr_buf_release(&r->written);
 	rep_evidence_release(r);
 	free(r->cpu_missing);

@@ -22,6 +22,7 @@
 #include "libtrace/tracee/state_event.h"
 #include "libtrace/tracee/image.h"
 #include "libtrace/tracee/patch.h"
+#include "libtrace/tracee/probe.h"
 
 struct rspace {
 	uint32_t domain; /* those with the same one share memory */
@@ -58,6 +59,7 @@ struct tr_replay {
 	struct tr_backing backing;
 	struct tr_image_source source; /* gives the backing's paths */
 	char *cpu_missing;  /* or NULL */
+	struct tr_probe_memory probes; /* its fd -1 until one is needed */
 	pid_t first_vessel;
 	int64_t cpu;        /* the core this thread has put itself on */
 	cpu_set_t old_cpus; /* and those it was free to use */
@@ -85,6 +87,12 @@ struct tr_replay {
 enum applied { AGREED, DIVERGED, TROUBLE };
 
 /* task.c */
+/*
+ * How long a task may compute towards its next event, and longer if it did
+ * when recorded, before replay says that it will not get there.
+ */
+#define REP_PATIENCE_NS UINT64_C(20000000000)
+
 struct rtask *rep_task_find(struct tr_replay *r, uint32_t id);
 struct rtask *rep_task_new(struct tr_replay *r, uint32_t id, pid_t tid,
 			   struct rspace *as);
@@ -96,6 +104,9 @@ bool rep_runs_alone(const struct tr_replay *r, const struct rtask *t);
 enum applied rep_wait(struct tr_replay *r, struct rtask *t, struct tr_error *err);
 /* The same, but one instruction at most. */
 enum applied rep_step(struct tr_replay *r, struct rtask *t, struct tr_error *err);
+/* Take its stop, as wait(2) tells of it. */
+enum applied rep_stopped(struct tr_replay *r, struct rtask *t, int status,
+			 struct tr_error *err);
 int rep_resume(struct rtask *t, struct tr_error *err) TR_MUST_CHECK;
 
 /* apply.c */
@@ -115,12 +126,18 @@ enum applied rep_apply_stop(struct tr_replay *r, struct rtask *t,
 			    struct tr_error *err);
 enum applied rep_apply_poke(struct tr_replay *r, struct rtask *t,
 			    struct tr_error *err);
+/* async.c: run to a point inside a computation. */
+enum applied rep_apply_async(struct tr_replay *r, struct rtask *t,
+			     struct tr_error *err);
 
 /* mapping.c: calls that change the address space are made again. */
 enum applied rep_apply_mapping(struct tr_replay *r, struct rtask *t,
 			       struct tr_error *err);
 
 /* state.c: digests of the whole state are computed and compared. */
+/* That of the memory, without what belongs to the probe, if there is one. */
+int rep_digest(struct tr_replay *r, struct rtask *t, const struct tr_probe *p,
+	       uint64_t *root, struct tr_error *err) TR_MUST_CHECK;
 enum applied rep_apply_state(struct tr_replay *r, struct rtask *t,
 			     struct tr_error *err);
 

@@ -11,11 +11,6 @@
 #include "libtrace/tracee/tracee.h"
 #include "libtrace/tracee/vessel.h"
 
-/*
- * How long a task may compute towards its next event before replay says that
- * it will not get there: much longer than it took while recording.
- */
-#define PATIENCE_MIN_NS UINT64_C(20000000000)
 #define PATIENCE_FACTOR 30
 
 struct rtask *rep_task_find(struct tr_replay *r, uint32_t id)
@@ -110,11 +105,11 @@ static uint64_t patience(const struct tr_replay *r, const struct rtask *t)
 	uint64_t recorded = r->ev.time > t->last_time
 		? r->ev.time - t->last_time : 0;
 
-	return PATIENCE_MIN_NS + PATIENCE_FACTOR * recorded;
+	return REP_PATIENCE_NS + PATIENCE_FACTOR * recorded;
 }
 
-static enum applied stopped(struct tr_replay *r, struct rtask *t, int status,
-			    struct tr_error *err)
+enum applied rep_stopped(struct tr_replay *r, struct rtask *t, int status,
+			 struct tr_error *err)
 {
 	siginfo_t si;
 
@@ -149,7 +144,7 @@ static enum applied wait_as(struct tr_replay *r, struct rtask *t,
 		return TROUBLE;
 	follow(r, t);
 	if (tr_tracee_wait(t->tid, &status, patience(r, t)) == 0)
-		return stopped(r, t, status, err);
+		return rep_stopped(r, t, status, err);
 	if (errno != ETIMEDOUT) {
 		tr_fail_errno(err, "task %u: waiting for it", t->id);
 		return TROUBLE;

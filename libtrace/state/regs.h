@@ -25,6 +25,10 @@ static inline bool tr_at_call_boundary(const struct tr_regs *regs)
 	return (int64_t)regs->orig_rax >= 0;
 }
 
+/* Resume flag: set in what an exception saves, so that the instruction is not
+ * trapped again; programs cannot see it (Intel SDM, "EFLAGS register"). */
+#define TR_EFLAGS_RF ((uint64_t)1 << 16)
+
 /*
  * Equal as far as the program can see: orig_rax, the kernel's memory of the
  * last system call, is not compared.

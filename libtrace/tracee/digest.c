@@ -248,9 +248,11 @@ static void drop_empty_nodes(struct tr_digest *d)
 	d->nnodes = kept;
 }
 
-static bool is_covered(const struct tr_vma *v)
+static bool is_covered(const struct tr_digest *d, const struct tr_vma *v)
 {
 	if (tr_is_engine(v->start, v->end))
+		return false;
+	if (v->start >= d->task->hide_start && v->end <= d->task->hide_end)
 		return false;
 	return strncmp(v->name, "[vvar", 5) != 0 &&
 	       strcmp(v->name, "[vdso]") != 0 &&
@@ -554,7 +556,7 @@ static void list_mappings(struct tr_digest *d)
 	for (size_t i = 0; i < d->vmas.n; i++) {
 		const struct tr_vma *v = &d->vmas.v[i];
 
-		if (!is_covered(v))
+		if (!is_covered(d, v))
 			continue;
 		if (last && continues(last, v)) {
 			d->map[d->nmaps - 1].end = v->end;
@@ -579,7 +581,7 @@ static int take_mappings(struct tr_digest *d, const struct tr_own_runs *tracked,
 		const struct tr_vma *v = &d->vmas.v[i];
 		size_t last;
 
-		if (!is_covered(v))
+		if (!is_covered(d, v))
 			continue;
 		clear_pages(d, at, v->start, true);
 		at = v->end;

@@ -48,6 +48,7 @@ struct tr_digest_task {
 	 * code there.  Several threads call it.  NULL: nothing. */
 	void (*unpatch)(void *ctx, uint64_t addr, uint8_t *page);
 	void *ctx;
+	uint64_t hide_start, hide_end; /* the engine's mapping here, left out */
 };
 
 /*

@@ -32,7 +32,8 @@ ENTRY = struct.Struct("<IIQIIIIQQ")
 TYPES = {
     1: "image", 2: "start", 3: "syscall", 4: "enter", 5: "clone",
     6: "signal", 7: "insn", 8: "exit", 9: "more", 10: "file", 11: "note",
-    12: "end", 13: "state", 14: "stop", 15: "poke", 128: "digest",
+    12: "end", 13: "state", 14: "stop", 15: "poke", 16: "async",
+    128: "digest",
 }
 
 SCALARS = {
@@ -46,7 +47,7 @@ SCALARS = {
     35: "memory", 36: "registers", 37: "offset", 38: "place",
     39: "debug_register", 40: "value", 41: "root",
     42: "pages", 43: "exposed", 44: "vector", 45: "changed",
-    46: "unlisted",
+    46: "unlisted", 47: "reason",
 }
 SIGNED = {2, 27}
 IN_HEX = {12, 16, 17, 18, 23, 35, 36, 40, 41, 44}

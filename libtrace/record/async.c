@@ -1,0 +1,220 @@
+/*
+ * Points inside computations, where a signal is delivered or another task
+ * runs although the task makes no system call.
+ *
+ * Such a point is recorded by what the task's state is there: replay runs to
+ * the first moment with that state.  A counter is not needed, because what a
+ * program does next depends on its state alone: had it been in the same state
+ * before, it would be there again.
+ *
+ * The task is stopped wherever it is, and taken a few instructions further
+ * when replay could not put a probe there (tracee/relocate.h).
+ */
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "libtrace/base/alloc.h"
+#include "libtrace/base/io.h"
+#include "libtrace/record/recorder.h"
+#include "libtrace/state/regs.h"
+#include "libtrace/state/xstate.h"
+#include "libtrace/tracee/memory.h"
+#include "libtrace/tracee/relocate.h"
+#include "libtrace/tracee/tracee.h"
+
+/* A step costs some 20 us: so many are taken at most. */
+#define STEPS_MAX 12
+
+/* What is on the stack tells callers' iterations apart. */
+#define STACK_BYTES 512u
+
+/* Can a jump be put in place of the instructions at ip? */
+static bool is_good_place(const struct task *t, uint64_t ip)
+{
+	uint8_t code[TR_RELOCATE_MAX];
+	struct tr_relocated moved;
+	struct tr_error err;
+	size_t n = tr_memory_read_some(t->tid, ip, code, sizeof code);
+
+	return tr_relocate(code, n, ip, TR_JUMP, ip, 0, &moved, &err) == 0;
+}
+
+/* At a system call, or at a breakpoint of the recorder's, or already behind
+ * one, with its signal still to come. */
+static bool at_an_event(const struct task *t, uint64_t ip)
+{
+	const struct tr_patches *ps = &t->as->patches;
+	uint8_t code[2];
+
+	for (size_t i = 0; i < ps->n; i++)
+		if (ps->p[i].addr == ip || ps->p[i].addr == ip - 1)
+			return true;
+	return tr_memory_read(t->tid, ip, code, sizeof code) == 0 &&
+	       code[0] == 0x0f && code[1] == 0x05;
+}
+
+/*
+ * Let it trap, and say whether it may.  The kernel would end the blocking or
+ * ignoring of SIGTRAP by a trap (force_sig_info_to_task in kernel/signal.c):
+ * a mask can be put back, but not what is ignored.
+ */
+static bool allow_traps(const struct task *t, uint64_t *mask)
+{
+	const uint64_t trap = (uint64_t)1 << (SIGTRAP - 1);
+
+	if (rec_ignores(t, SIGTRAP) ||
+	    tr_tracee_get_sigmask(t->tid, mask) < 0)
+		return false;
+	return !(*mask & trap) ||
+	       tr_tracee_set_sigmask(t->tid, *mask & ~trap) == 0;
+}
+
+static void forbid_traps(const struct task *t, uint64_t mask)
+{
+	if (mask >> (SIGTRAP - 1) & 1 &&
+	    tr_tracee_set_sigmask(t->tid, mask) < 0)
+		return; /* SIGKILL took it */
+}
+
+/* One instruction.  False when the task came to something else, which has been
+ * handled, or is gone. */
+static bool step(struct recorder *r, struct task *t, uint64_t mask)
+{
+	siginfo_t si;
+	int status;
+
+	rec_resume(t, TR_RESUME_STEP, 0);
+	if (tr_tracee_wait(t->tid, &status, 0) < 0)
+		return false;
+	if (status >> 8 == SIGTRAP &&
+	    tr_tracee_get_siginfo(t->tid, &si) == 0 &&
+	    si.si_code == TRAP_TRACE)
+		return true;
+	forbid_traps(t, mask);
+	rec_dispatch(r, t, status);
+	return false;
+}
+
+/*
+ * Take the task to a place where replay can stop it cheaply, or as near as it
+ * gets.  One step is needed in any case: the task may have been stopped in the
+ * middle of an instruction, after the page fault of a store that has yet to be
+ * made, with a page of its own that is not written yet.
+ */
+static bool step_to_place(struct recorder *r, struct task *t,
+			  struct tr_regs *regs, uint64_t mask)
+{
+	for (int n = 0; n < STEPS_MAX; n++) {
+		if (at_an_event(t, regs->rip))
+			break;
+		if (n > 0 && is_good_place(t, regs->rip))
+			return true;
+		if (!step(r, t, mask) || tr_tracee_get_regs(t->tid, regs) < 0)
+			return false;
+	}
+	if (!at_an_event(t, regs->rip))
+		return true;
+	/* What waits for the task comes then, or later. */
+	forbid_traps(t, mask);
+	rec_resume(t, TR_RESUME_CONT, 0);
+	return false;
+}
+
+static bool settle(struct recorder *r, struct task *t, struct tr_regs *regs)
+{
+	uint64_t mask;
+
+	if (tr_tracee_get_regs(t->tid, regs) < 0)
+		return false;
+	if (!allow_traps(t, &mask))
+		return true;
+	if (!step_to_place(r, t, regs, mask))
+		return false;
+	forbid_traps(t, mask);
+	return true;
+}
+
+/*
+ * Every signal that stops the task before it executes an instruction comes at
+ * this point, too.  The kernel keeps orig_rax until then, so it serves as a
+ * mark, as at the exit of a system call: see tr_at_call_boundary.  Where rax
+ * would look like the result of a call that is to be restarted, there is no
+ * mark, and the signal has to wait for another point.
+ */
+static void mark_point(struct task *t, struct tr_regs *regs)
+{
+	bool restarts = (int64_t)regs->rax <= -512 &&
+			(int64_t)regs->rax >= -516;
+
+	regs->eflags &= ~TR_EFLAGS_RF;
+	if (!restarts)
+		regs->orig_rax = 0;
+	if (tr_tracee_set_regs(t->tid, regs) < 0)
+		return; /* SIGKILL took it */
+}
+
+static void take_words(struct recorder *r, const struct task *t,
+		       const struct tr_regs *regs, struct tr_event *ev)
+{
+	struct tr_range stack = {.addr = regs->rsp, .len = STACK_BYTES};
+	struct tr_ranges words = {&stack, 1, 1};
+
+	rec_read_ranges(r, t, &words, ev);
+}
+
+/* Record where the task stands, or a little further on.  False when it came to
+ * something else, which has been handled. */
+static bool record_point(struct recorder *r, struct task *t, enum tr_async reason)
+{
+	struct tr_event ev = rec_event(TR_EV_ASYNC, t);
+	uint64_t began = tr_now_ns(), root;
+	uint8_t xstate[TR_MAX_XSTATE];
+	size_t xlen = sizeof xstate;
+
+	if (!settle(r, t, &ev.regs))
+		return false;
+	mark_point(t, &ev.regs);
+	if (t->as->stopped)
+		return true; /* nobody will look for it */
+	tr_event_mark(&ev, TR_F_REGS);
+	if (tr_tracee_get_xstate(t->tid, xstate, &xlen) < 0)
+		return false;
+	tr_event_set(&ev, TR_F_VECTOR, tr_xstate_digest(xstate, xlen));
+	if (rec_point_digest(r, t, &root))
+		tr_event_set(&ev, TR_F_ROOT, root);
+	take_words(r, t, &ev.regs, &ev);
+	tr_event_set(&ev, TR_F_REASON, reason);
+	tr_event_set(&ev, TR_F_DURATION, tr_now_ns() - began);
+	rec_emit(r, &ev);
+	return true;
+}
+
+static enum tr_async reason_of(const struct task *t)
+{
+	if (t->force)
+		return TR_ASYNC_SIGNAL;
+	return t->as->domain->first ? TR_ASYNC_PREEMPT : TR_ASYNC_SAMPLE;
+}
+
+void rec_interrupt(struct task *t)
+{
+	t->interrupting = true;
+	rec_resume(t, TR_RESUME_INTERRUPT, 0);
+}
+
+void rec_interrupted(struct recorder *r, struct task *t)
+{
+	enum tr_async reason = reason_of(t);
+	struct tr_regs regs;
+
+	t->force = false;
+	if (tr_tracee_get_regs(t->tid, &regs) < 0)
+		return;
+	if (!tr_at_call_boundary(&regs) && !record_point(r, t, reason))
+		return;
+	if (reason == TR_ASYNC_SIGNAL)
+		rec_release_held(t);
+	t->yields = reason == TR_ASYNC_PREEMPT;
+	rec_run(r, t, TR_RESUME_CONT, 0);
+}
