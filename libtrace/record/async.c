@@ -26,6 +26,9 @@
 /* A step costs some 20 us: so many are taken at most. */
 #define STEPS_MAX 12
 
+/* A stop that has not come by then will not. */
+#define LOST_NS UINT64_C(20000000)
+
 /* What is on the stack tells callers' iterations apart. */
 #define STACK_BYTES 512u
 
@@ -199,8 +202,15 @@ static enum tr_async reason_of(const struct task *t)
 
 void rec_interrupt(struct task *t)
 {
-	t->interrupting = true;
+	t->interrupting = tr_now_ns();
 	rec_resume(t, TR_RESUME_INTERRUPT, 0);
+}
+
+/* The stop may have come while the task made a call for the engine, which
+ * passes it by (tr_batch_run): then it is asked for again. */
+bool rec_is_interrupting(const struct task *t)
+{
+	return t->interrupting && tr_now_ns() - t->interrupting < LOST_NS;
 }
 
 void rec_interrupted(struct recorder *r, struct task *t)

@@ -35,13 +35,13 @@ void rec_resume(struct task *t, int how, int sig)
 /* PTRACE_EVENT_STOP: a new task, a group-stop, or its end. */
 static void event_stop(struct recorder *r, struct task *t, int sig)
 {
-	bool interrupted = t->interrupting;
+	bool interrupted = t->interrupting != 0;
 
 	if (!t->started) {
 		rec_task_first_stop(r, t);
 		return;
 	}
-	t->interrupting = false;
+	t->interrupting = 0;
 	if (rec_traced_event_stop(r, t, sig))
 		return;
 	if (sig == SIGSTOP || sig == SIGTSTP || sig == SIGTTIN ||

@@ -138,7 +138,8 @@ struct task {
 	int delivering;    /* signal whose handler is being entered, or 0 */
 	siginfo_t delivering_info;
 	struct tr_regs delivering_regs;
-	bool interrupting; /* is being stopped in its computation, because: */
+	uint64_t interrupting; /* since when it is being stopped in its
+				  computation, or 0; because: */
 	bool force;        /* a held signal waited too long */
 	/* scheduling */
 	bool queued, yields, exiting;
@@ -329,6 +330,7 @@ bool rec_ignores(const struct task *t, int sig);
 /* async.c: points inside computations. */
 /* Stop the task, which is computing; its stop is for rec_interrupted. */
 void rec_interrupt(struct task *t);
+bool rec_is_interrupting(const struct task *t);
 void rec_interrupted(struct recorder *r, struct task *t);
 
 /* forced.c: signals that trapped instructions raise. */

@@ -405,7 +405,7 @@ void rec_force_overdue(struct recorder *r)
 
 	for (struct task *t = r->tasks; t; t = t->next) {
 		if (!t->nheld || t->in_call || t->held[0].queued ||
-		    t->queued || t->interrupting ||
+		    t->queued || rec_is_interrupting(t) ||
 		    now - t->held[0].since < r->options->max_defer_ns)
 			continue;
 		t->force = true;

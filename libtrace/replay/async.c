@@ -97,7 +97,7 @@ static int memory_agrees(const struct search *s)
 		return 1;
 	if (tr_probe_hide(s->probe) < 0)
 		return tr_fail_errno(s->err, "task %u: its code", s->t->id);
-	if (rep_digest(s->r, s->t, s->probe, &root, s->err) < 0)
+	if (rep_point_digest(s->r, s->t, s->probe, &root, s->err) < 0)
 		return -1;
 	if (tr_probe_show(s->probe) < 0)
 		return tr_fail_errno(s->err, "task %u: its code", s->t->id);

@@ -30,6 +30,8 @@ struct rspace {
 	uint64_t brk;
 	struct tr_patches patches;
 	struct tr_digest *digest; /* of its memory, or NULL */
+	uint64_t points;  /* looked at inside computations, */
+	struct tr_digest *point_digest; /* and of the memory there, or NULL */
 	unsigned states;          /* compared so far */
 };
 
@@ -135,9 +137,10 @@ enum applied rep_apply_mapping(struct tr_replay *r, struct rtask *t,
 			       struct tr_error *err);
 
 /* state.c: digests of the whole state are computed and compared. */
-/* That of the memory, without what belongs to the probe, if there is one. */
-int rep_digest(struct tr_replay *r, struct rtask *t, const struct tr_probe *p,
-	       uint64_t *root, struct tr_error *err) TR_MUST_CHECK;
+/* That of the memory at a point inside a computation, without the probe's. */
+int rep_point_digest(struct tr_replay *r, struct rtask *t,
+		     const struct tr_probe *p, uint64_t *root,
+		     struct tr_error *err) TR_MUST_CHECK;
 enum applied rep_apply_state(struct tr_replay *r, struct rtask *t,
 			     struct tr_error *err);
 

@@ -193,6 +193,25 @@ static enum applied compare(struct tr_replay *r, struct rtask *t)
 	return AGREED;
 }
 
+int rep_point_digest(struct tr_replay *r, struct rtask *t,
+		     const struct tr_probe *p, uint64_t *root,
+		     struct tr_error *err)
+{
+	struct tr_digest_task at = {
+		.tid = t->tid, .may_call = true,
+		.unpatch = show_program, .ctx = t->as,
+	};
+	bool track = t->as->points++ >= STATES_UNTRACKED;
+
+	tr_probe_region(p, &at.hide_start, &at.hide_end);
+	if (!t->as->point_digest)
+		t->as->point_digest = tr_digest_new(r->digester);
+	if (tr_digest_update(t->as->point_digest, &at, track, err) < 0)
+		return -1;
+	*root = tr_digest_root(t->as->point_digest);
+	return 0;
+}
+
 /* The task stands where its last event left it. */
 enum applied rep_apply_state(struct tr_replay *r, struct rtask *t,
 			     struct tr_error *err)
