@@ -57,20 +57,6 @@ static uint64_t slice_of(const struct recorder *r, const struct task *t)
 	return r->options->slice_ns / 1000 * part / (LATENCY_NS / 1000);
 }
 
-/* When a computation is interrupted is up to the clock: these numbers are
- * others than those of decisions, which they must not change. */
-uint64_t rec_policy_patience(struct recorder *r, struct domain *d,
-			     const struct task *t)
-{
-	uint64_t slice = slice_of(r, t);
-
-	if (!r->moments)
-		r->moments = r->options->seed | 1;
-	if (d->random)
-		return slice / 2 + next_below(&r->moments, slice + 1);
-	return slice + r->options->max_defer_ns;
-}
-
 void rec_policy_enqueue(struct domain *d, struct task *t)
 {
 	t->deadline = tr_now_ns() + t->latency;
@@ -94,6 +80,20 @@ static uint64_t next_below(uint64_t *state, uint64_t n)
 static uint64_t random_below(struct domain *d, uint64_t n)
 {
 	return next_below(&d->random, n);
+}
+
+/* When a computation is interrupted is up to the clock: these numbers are
+ * others than those of decisions, which they must not change. */
+uint64_t rec_policy_patience(struct recorder *r, struct domain *d,
+			     const struct task *t)
+{
+	uint64_t slice = slice_of(r, t);
+
+	if (!r->moments)
+		r->moments = r->options->seed | 1;
+	if (d->random)
+		return slice / 2 + next_below(&r->moments, slice + 1);
+	return slice + r->options->max_defer_ns;
 }
 
 void rec_policy_seed(const struct recorder *r, struct domain *d)
