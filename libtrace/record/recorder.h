@@ -65,8 +65,7 @@ struct aspace {
 		uint64_t start, end;
 	} *writable;
 	size_t nwritable, writable_cap;
-	uint64_t points; /* inside computations, recorded so far, */
-	struct tr_digest *point_digest; /* and of the memory there, or NULL */
+	struct tr_digest *point_digest; /* at points inside computations */
 };
 
 /* A signal taken from the kernel but not yet given to the program. */

@@ -6,9 +6,6 @@
 #include "libtrace/tracee/state_event.h"
 #include "libtrace/tracee/tracee.h"
 
-/* Tracking writes pays when there are many points. */
-#define POINTS_UNTRACKED 2
-
 /* Is another task of the domain in a call that may write its memory any time?
  * A digest taken then would not be that of any point of the event order. */
 static bool kernel_may_write(const struct recorder *r, const struct task *t)
@@ -33,14 +30,13 @@ bool rec_point_digest(struct recorder *r, struct task *t, uint64_t *root)
 		.tid = t->tid, .may_call = !t->filtered,
 		.unpatch = show_program, .ctx = t->as,
 	};
-	bool track = t->as->points++ >= POINTS_UNTRACKED;
 	struct tr_error err;
 
 	if (kernel_may_write(r, t))
 		return false;
 	if (!t->as->point_digest)
 		t->as->point_digest = tr_digest_new(r->digester);
-	if (tr_digest_update(t->as->point_digest, &at, track, &err) < 0)
+	if (tr_digest_update(t->as->point_digest, &at, false, &err) < 0)
 		return false; /* SIGKILL took it */
 	*root = tr_digest_root(t->as->point_digest);
 	return true;

@@ -30,8 +30,7 @@ struct rspace {
 	uint64_t brk;
 	struct tr_patches patches;
 	struct tr_digest *digest; /* of its memory, or NULL */
-	uint64_t points;  /* looked at inside computations, */
-	struct tr_digest *point_digest; /* and of the memory there, or NULL */
+	struct tr_digest *point_digest; /* at points inside computations */
 	unsigned states;          /* compared so far */
 };
 
