@@ -1219,7 +1219,7 @@ static void test_compatible_parts(void)
 		'x', 'y', 0x81, 1, 0);
 	/* Unknown ones below are not for guessing. */
 	DECODES(TR_ECORRUPT, 8, 2, FIRST, 100, 3, 2, 1, 0);
-	DECODES(TR_ECORRUPT, 8, 2, FIRST, 8, 5, 2, 1, 0, KEY(47, 0), 0);
+	DECODES(TR_ECORRUPT, 8, 2, FIRST, 8, 5, 2, 1, 0, KEY(62, 0), 0);
 	DECODES(TR_ECORRUPT, 8, 2, FIRST, 8, 5, 2, 1, 0, KEY(63, 1), 0);
 	DECODES(TR_ECORRUPT, 8, 2, FIRST, 8, 5, 2, 1, 0, KEY(0, 0), 0);
 }
