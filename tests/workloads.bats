@@ -99,6 +99,20 @@ lucky() {
 	[ $got = 3 ] || echo 'it fails natively, too: a busy machine'
 }
 
+# The state is recorded at every interruption, memory included, and must be the
+# same in the replay: nothing comes at a wrong place.
+@test "computations of all kinds are interrupted at random moments" {
+	for seed in 1 2 3 4; do
+		rm -rf t
+		(in_session 60 trace-record --chaos --seed="$seed" --slice=1 \
+			-o t "$BUILD/workloads/async_loops" >rec.out)
+		replays 0
+		cmp rec.out rep.out
+		[ "$(trace-dump -f json -T async t |
+			grep -c '"type":"async"')" -ge 10 ]
+	done
+}
+
 @test "every workload has its test here" {
 	for source in "$BATS_TEST_DIRNAME"/workloads/*.c; do
 		name=$(basename "$source" .c)
@@ -112,6 +126,7 @@ lucky() {
 @test "workload: async cancel" { workload async_cancel; }
 @test "workload: async exec" { workload async_exec; }
 @test "workload: async exit" { workload async_exit; }
+@test "workload: async loops" { workload async_loops; }
 @test "workload: async longjmp" { workload async_longjmp; }
 @test "workload: async pingpong" { workload async_pingpong; }
 @test "workload: async spin" { workload async_spin; }
