@@ -22,7 +22,7 @@ static const struct cli_option options[] = {
 	 CLI_FLAG, &digests},
 	{"format", 'f', "FORMAT", "auto, text or json", CLI_FORMAT, &format},
 	{"ignore", 'i', "WHAT,...",
-	 "what may differ (pids,addresses,times); none: nothing",
+	 "what may differ (pids,addresses,times,files); none: nothing",
 	 CLI_IGNORE, &ignored},
 	{"max", 'n', "N", "show the first N differences (100); 0: all",
 	 CLI_NUMBER, &most},

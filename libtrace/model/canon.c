@@ -45,6 +45,9 @@ void tr_canon_release(struct tr_canon *c)
 		free(f->value);
 	TR_TABLE_EACH(&c->names, n)
 		free(n->value);
+	TR_TABLE_EACH(&c->contents, k)
+		free(k->value);
+	tr_table_release(&c->contents);
 	tr_table_release(&c->names);
 	tr_table_release(&c->tasks);
 	tr_table_release(&c->pids);
@@ -105,6 +108,18 @@ static void learn_file(struct tr_canon *c, const struct tr_event *ev)
 		tr_table_set(&c->files, id,
 			     tr_strndup(ev->text.len ? ev->text.data : "",
 					ev->text.len));
+}
+
+void tr_canon_content(struct tr_canon *c, uint64_t file,
+		      const uint8_t sha256[32])
+{
+	uint64_t *content = tr_table_get(&c->contents, file);
+
+	if (!content) {
+		content = tr_alloc(sizeof *content);
+		tr_table_set(&c->contents, file, content);
+	}
+	*content = tr_get_le64(sha256);
 }
 
 /* ---- names of created files ---- */
@@ -322,6 +337,20 @@ static void put_text(const char *kind, const char *name, const char *s,
 	fn(arg, &f);
 }
 
+/* A file of an incomplete recording may have no digest: it equals no other. */
+static void put_content(const struct tr_canon *c, uint32_t file,
+			const char *path, tr_canon_fn *fn, void *arg)
+{
+	const uint64_t *content = tr_table_get(&c->contents, file);
+	const struct tr_canon_field f = {
+		.kind = "data", .name = "contents of a file",
+		.value = content ? *content : 0, .show = TR_SHOW_TEXT,
+		.bytes = {path, strlen(path)},
+	};
+
+	fn(arg, &f);
+}
+
 /* Mapped files by path; which addresses they got is the run's affair. */
 static void put_files(const struct tr_canon *c, const struct tr_event *ev,
 		      tr_canon_fn *fn, void *arg)
@@ -329,9 +358,11 @@ static void put_files(const struct tr_canon *c, const struct tr_event *ev,
 	for (size_t i = 0; i < ev->nmap && !c->described; i++) {
 		const char *path = tr_table_get(&c->files, ev->map[i].file);
 
-		if (ev->map[i].file && path)
-			put_text("data", "mapped file", path, strlen(path),
-				 fn, arg);
+		if (!ev->map[i].file || !path)
+			continue;
+		put_text("data", "mapped file", path, strlen(path), fn, arg);
+		if (!(c->ignore & TR_IGNORE_FILES))
+			put_content(c, ev->map[i].file, path, fn, arg);
 	}
 }
 

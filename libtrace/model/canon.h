@@ -23,7 +23,8 @@
 	X(NAMES, 4, "names")         /* of files that a task itself created    \
 					exclusively: the first, the second */  \
 	X(DATA, 5, "data")           /* what calls read */                     \
-	X(SIGNALS, 6, "signals")     /* when handlers run, and that they do */
+	X(SIGNALS, 6, "signals")     /* when handlers run, and that they do */ \
+	X(FILES, 7, "files")         /* mapped ones are compared by path */
 
 enum tr_ignore {
 #define X(NAME, bit, name) TR_IGNORE_##NAME = 1 << (bit),
@@ -31,7 +32,8 @@ enum tr_ignore {
 #undef X
 };
 #define TR_IGNORE_USUAL                                                        \
-	(TR_IGNORE_PIDS | TR_IGNORE_ADDRESSES | TR_IGNORE_TIMES)
+	(TR_IGNORE_PIDS | TR_IGNORE_ADDRESSES | TR_IGNORE_TIMES |              \
+	 TR_IGNORE_FILES)
 /* The bit of that name, or 0. */
 unsigned tr_ignore_by_name(const char *name);
 
@@ -70,6 +72,7 @@ struct tr_canon {
 	struct tr_table tasks; /* by id */
 	struct tr_table pids;  /* the task, by pid */
 	struct tr_table files; /* paths, by id */
+	struct tr_table contents; /* of files, as a number, by id */
 	struct tr_table names; /* of created files, by hash of the path */
 	unsigned roots;
 };
@@ -77,6 +80,9 @@ void tr_canon_release(struct tr_canon *c);
 
 /* Learn from an event; to be called for each, in global order. */
 void tr_canon_learn(struct tr_canon *c, const struct tr_event *ev);
+/* What a stored file holds; to be called before an event has it mapped. */
+void tr_canon_content(struct tr_canon *c, uint64_t file,
+		      const uint8_t sha256[32]);
 /* The task's name: equal in two traces for corresponding tasks. */
 uint64_t tr_canon_task(struct tr_canon *c, uint32_t task);
 

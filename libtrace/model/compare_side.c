@@ -10,6 +10,7 @@
 
 #include "libtrace/base/alloc.h"
 #include "libtrace/format/event_copy.h"
+#include "libtrace/format/manifest.h"
 #include "libtrace/model/compare_impl.h"
 #include "libtrace/model/describe.h"
 #include "libtrace/model/parse.h"
@@ -379,12 +380,33 @@ static int read_event(struct tr_compare_side *s, struct tr_error *err)
 	return r < 0 ? tr_error_prefix(err, "%s", s->in.name) : r;
 }
 
+/* Digests of stored files come after the events that map them. */
+static int learn_contents(struct tr_compare_side *s, struct tr_error *err)
+{
+	const struct tr_manifest *m = tr_reader_manifest(s->in.reader);
+	struct tr_cursor *cur = tr_cursor_stream(s->in.reader, 0);
+	const struct tr_event *ev;
+	int r;
+
+	while ((r = tr_cursor_next(cur, &ev, err)) > 0)
+		if (ev->type == TR_EV_DIGEST && ev->sha256.len == 32)
+			tr_canon_content(&s->canon,
+					 tr_event_get(ev, TR_F_FILE),
+					 ev->sha256.data);
+	tr_cursor_free(cur);
+	for (size_t i = 0; i < m->ndigests; i++)
+		tr_canon_content(&s->canon, m->digests[i].file,
+				 m->digests[i].sha256);
+	return r < 0 ? tr_error_prefix(err, "%s", s->in.name) : 0;
+}
+
 int tr_compare_side_begin(struct tr_compare_side *s, bool *state,
 			  struct tr_error *err)
 {
 	int r = read_event(s, err);
 
-	if (r < 0)
+	if (r < 0 || (s->in.reader && !(s->canon.ignore & TR_IGNORE_FILES) &&
+		      learn_contents(s, err) < 0))
 		return -1;
 	if (r == 0 && s->in.lines)
 		return tr_fail(err, TR_ECORRUPT, "%s: no event in it",

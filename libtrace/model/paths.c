@@ -12,8 +12,10 @@
 #include "libtrace/base/table.h"
 #include "libtrace/model/syscalls.h"
 
-/* A descriptor above this is not remembered: traces are not to be trusted. */
+/* Traces are not to be trusted: a descriptor above this is not remembered, and
+ * nothing new is when all tables together have this many places. */
 #define MAX_FD 65536
+#define MAX_PLACES ((size_t)16 << 20)
 
 struct entry {
 	char *path; /* NULL: not open, or not known */
@@ -25,6 +27,7 @@ struct files {
 	unsigned users;
 	struct entry *fd;
 	size_t n;
+	size_t *places; /* of all tables */
 };
 
 struct task {
@@ -35,6 +38,7 @@ struct task {
 
 struct tr_paths {
 	struct tr_table tasks; /* by id */
+	size_t places;
 	char *cwd;
 	char *shown;
 };
@@ -55,15 +59,17 @@ static void files_leave(struct files *f)
 		return;
 	for (size_t i = 0; i < f->n; i++)
 		free(f->fd[i].path);
+	*f->places -= f->n;
 	free(f->fd);
 	free(f);
 }
 
-static struct files *files_new(void)
+static struct files *files_new(size_t *places)
 {
 	struct files *f = tr_alloc(sizeof *f);
 
 	f->users = 1;
+	f->places = places;
 	return f;
 }
 
@@ -75,6 +81,9 @@ static void files_set(struct files *f, int64_t fd, const char *path,
 	if ((size_t)fd >= f->n) {
 		size_t n = (size_t)fd + 16;
 
+		if (*f->places + n - f->n > MAX_PLACES)
+			return;
+		*f->places += n - f->n;
 		f->fd = tr_realloc(f->fd, n * sizeof *f->fd);
 		memset(f->fd + f->n, 0, (n - f->n) * sizeof *f->fd);
 		f->n = n;
@@ -93,7 +102,7 @@ static const char *files_get(const struct files *f, int64_t fd)
 
 static struct files *files_copy(const struct files *f)
 {
-	struct files *copy = files_new();
+	struct files *copy = files_new(f->places);
 
 	for (size_t i = 0; i < f->n; i++)
 		files_set(copy, (int64_t)i, f->fd[i].path, f->fd[i].cloexec);
@@ -106,7 +115,7 @@ static struct task *task_of(struct tr_paths *p, uint32_t id)
 
 	if (!t) {
 		t = tr_alloc(sizeof *t);
-		t->files = files_new();
+		t->files = files_new(&p->places);
 		t->cwd = tr_strdup(p->cwd);
 		tr_table_set(&p->tasks, id, t);
 	}

@@ -722,7 +722,8 @@ static void ignoring(void)
 	CHECK(!differ_ignoring("plain", "plain", 0));
 	CHECK(differ_ignoring("plain", "pids", 0));
 	CHECK(differ_ignoring("plain", "moved", 0));
-	CHECK(!differ_ignoring("plain", "moved", TR_IGNORE_ADDRESSES));
+	CHECK(!differ_ignoring("plain", "moved",
+			       TR_IGNORE_ADDRESSES | TR_IGNORE_FILES));
 	s.spoil = data;
 	make("spoilt", &s);
 	CHECK(differ_ignoring("plain", "spoilt", TR_IGNORE_USUAL));
