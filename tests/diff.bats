@@ -332,3 +332,39 @@ two_programs() {
 	expect 2 trace-diff -m broken p2
 	has "$stderr" 'trace-'
 }
+
+@test "states from a replay: a byte flipped shows in mapping and page" {
+	cat >p.c <<-'END'
+		#include <unistd.h>
+		static char buffer[8192] __attribute__((aligned(4096)));
+		int main(void)
+		{
+			if (read(0, buffer + 4096, 5) != 5)
+				return 1;
+			getppid();
+			return 0;
+		}
+	END
+	gcc -O0 -o p p.c
+	echo hell | trace-record --digest=syscall -o t1 ./p
+	trace-replay --digests -q t1 | trace-diff t1 - >out
+	jq -e '.identical and .compared > 10' out
+	n=$(trace-dump -s read t1 | jq -s 'map(select(.args.count == 5))[0].event')
+	page=$(trace-dump -v -e "$n" t1 | tail -n 1 | jq -r .regs.rsi)
+	"$BUILD/tests/alter" t1 t2 flip "$n" 2
+	cp -r t1/files t2
+	trace-replay --digests -q t2 >states || true
+	valid_json states
+	status=0
+	trace-diff t1 - <states >out || status=$?
+	[ $status = 1 ]
+	valid_json out
+	# The state right behind the read is the first, its page is named.
+	head -n 1 out | jq -e --argjson n "$n" --arg page "$page" \
+		'.kind == "state" and .left.event == $n + 1 and
+		(.what | contains("; page " + $page))'
+	head -n 1 out | jq -e '.what | contains("/p; page") or contains("; mapping")'
+	# The same from the recorded states of both.
+	expect 0 trace-diff --digests t1 t2
+	expect 2 trace-diff --digests t1 /dev/null
+}

@@ -53,6 +53,23 @@ static const struct tr_json *first_change(const struct tr_json *l,
 	return NULL;
 }
 
+/* The name of the mapping that holds the address, or "". */
+static const char *mapping_name(const struct tr_json *state, uint64_t addr)
+{
+	const struct tr_json *maps = tr_json_get(state, "mappings");
+	uint64_t start, end;
+
+	for (size_t i = 0; i < tr_json_length(maps); i++) {
+		const struct tr_json *m = tr_json_at(maps, i);
+
+		if (tr_json_get_hex(tr_json_get(m, "start"), &start) &&
+		    tr_json_get_hex(tr_json_get(m, "end"), &end) &&
+		    start <= addr && addr < end)
+			return text_of(m, "name");
+	}
+	return "";
+}
+
 static void append(struct tr_difference *d, const char *before,
 		   const char *text)
 {
@@ -87,8 +104,13 @@ void tr_compare_name_memory(const struct tr_compare_view *left,
 		append(d, "-", text_of(map, "end"));
 		append(d, " ", text_of(map, "name"));
 	}
-	if (page)
+	if (page) {
+		uint64_t addr = 0;
+
+		tr_json_get_hex(tr_json_get(page, "addr"), &addr);
 		append(d, "; page ", text_of(page, "addr"));
+		append(d, " ", mapping_name(l, addr));
+	}
 	for (int i = 0; i < 2; i++)
 		if (own[i])
 			tr_json_free(own[i]);
