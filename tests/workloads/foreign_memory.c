@@ -40,6 +40,24 @@ static void child(int in, int out)
 	_exit(0);
 }
 
+/* Until the child sleeps in its call: what changes then has a clear order. */
+static void wait_until_blocked(pid_t pid)
+{
+	char path[64], line[256];
+
+	snprintf(path, sizeof path, "/proc/%d/stat", pid);
+	for (int i = 0; i < 5000; i++) {
+		FILE *f = fopen(path, "r");
+
+		CHECK(f && fgets(line, sizeof line, f));
+		fclose(f);
+		if (strstr(line, ") S "))
+			return;
+		usleep(1000);
+	}
+	CHECK(!"it blocks");
+}
+
 static void ask(int to, int from, int w, int t, int a, int c)
 {
 	int found[4];
@@ -117,8 +135,10 @@ int main(void)
 		child(to[0], from[1]);
 	}
 	ask(to[1], from[0], 1, 't', 41, 5);
+	wait_until_blocked(pid);
 	write_vector(pid);
 	ask(to[1], from[0], 2, 'B', 41, 5);
+	wait_until_blocked(pid);
 	write_file(pid);
 	ask(to[1], from[0], 3, 'B', 51, 7);
 	CHECK(word == 1 && text[0] == 't' && answer() == 41);
