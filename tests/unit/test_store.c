@@ -252,7 +252,7 @@ static void holes(void)
 	struct stat st;
 	bool is_new;
 
-	open_store("holes");
+	open_store("page_digests");
 	TR_AUTOCLOSE int fd = memfd_create("holes", MFD_CLOEXEC);
 
 	CHECK(ftruncate(fd, size) == 0 && pwrite(fd, "ab", 2, 4095) == 2);
