@@ -160,6 +160,34 @@ same() {
 	expect 0 trace-verify t
 }
 
+# same_or_stops STATUS WORDS COMMAND...: as varies=1 same, or the recorder says
+# that replay ends early because of these words, and the replay ends there
+# with them.
+same_or_stops() {
+	local want=$1 words=$2 got=0
+	shift 2
+	rm -rf t run
+	mkdir run
+	(cd run && in_session "${limit:-60}" trace-record -o ../t "$@" \
+		</dev/null >../rec.out 2>../rec.err) || got=$?
+	[ $got = "$(status_of "$want")" ] ||
+		fail "$*" "recorded: status $got" "$(tail rec.err)"
+	expect 0 trace-verify t
+	if ! grep -a '^trace-record: t: .*cannot be replayed' rec.err; then
+		replays "$want"
+		cmp rec.out rep.out
+		return
+	fi
+	grep -a -q "^trace-record: .*$words" rec.err ||
+		fail "other words: $(grep -a ^trace-record: rec.err)"
+	got=0
+	(in_session "${limit:-60}" trace-replay t >rep.out 2>rep.err </dev/null) ||
+		got=$?
+	[ $got = 1 ] || fail "replay: status $got" "$(tail rep.err)"
+	grep -a -q "^trace-replay: stopped: .*$words" rep.err ||
+		fail "$(tail rep.err)"
+}
+
 # repeat TIMES same ...: for what depends on the moment.  With REPEAT, so
 # often instead.
 repeat() {
