@@ -525,11 +525,6 @@ static void emit_call(struct recorder *r, struct task *t,
 	bool mapped = (fl->call.nr == SYS_mmap || fl->call.nr == SYS_shmat) &&
 		      fl->call.result >= 0;
 
-	if (!fl->denied)
-		rec_call_effects(r, t, &out);
-	rec_foreign_memory(r, t, &out);
-	if (fl->exposed && fl->recorded && out.n)
-		tr_event_set(&ev, TR_F_EXPOSED, 1);
 	if (mapped) {
 		map = (struct tr_map){0};
 		describable = rec_describe_mapping(r, t, &map, &st, &err) == 0;
@@ -553,6 +548,11 @@ static void emit_call(struct recorder *r, struct task *t,
 		tr_event_set(&ev, TR_F_ORIGIN, TR_ORIGIN_CAPTURED);
 	set_regs_after(&ev, fl, regs);
 	rec_write_shared(r, t, &ev);
+	rec_foreign_memory(r, t, &out);
+	if (!fl->denied)
+		rec_call_effects(r, t, &ev, &out);
+	if (fl->exposed && fl->recorded && out.n)
+		tr_event_set(&ev, TR_F_EXPOSED, 1);
 	if (fl->call.nr == SYS_rt_sigreturn &&
 	    tr_tracee_get_xstate(t->tid, xstate, &xlen) == 0) {
 		ev.xstate = (struct tr_bytes){xstate, xlen};

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "libtrace/base/fault.h"
 #include "libtrace/base/json.h"
@@ -82,7 +83,36 @@ static void report(struct recorder *r, const struct task *t,
 	fflush(r->audit);
 }
 
-void rec_call_effects(struct recorder *r, struct task *t, struct tr_ranges *out)
+/*
+ * What the call wrote to a file shows in shared mappings of the file: the event
+ * tells by FILE, SIZE and OFFSET, not as memory.
+ */
+static bool is_file_change(const struct tr_vmas *vmas, const struct tr_event *ev,
+			   const struct tr_range *rg)
+{
+	const struct tr_vma *v = tr_vmas_find(vmas, rg->addr);
+
+	return tr_event_has(ev, TR_F_FILE) && v && (v->flags & MAP_SHARED);
+}
+
+static void audit(struct recorder *r, const struct task *t,
+		  const struct tr_ranges *changed,
+		  const struct tr_ranges *declared, const struct tr_event *ev)
+{
+	TR_AUTOVMAS struct tr_vmas vmas = {0};
+	struct tr_error err;
+
+	if (tr_vmas_read(t->tid, &vmas, &err) < 0)
+		return; /* SIGKILL took it */
+	for (size_t i = 0; i < changed->n; i++)
+		if (tr_fault("audit-blind") ||
+		    (!is_declared(declared, &changed->r[i]) &&
+		     !is_file_change(&vmas, ev, &changed->r[i])))
+			report(r, t, &changed->r[i]);
+}
+
+void rec_call_effects(struct recorder *r, struct task *t,
+		      const struct tr_event *ev, struct tr_ranges *out)
 {
 	struct inflight *fl = &t->fl;
 	struct tr_ranges changed = {0};
@@ -104,8 +134,17 @@ void rec_call_effects(struct recorder *r, struct task *t, struct tr_ranges *out)
 		*out = changed;
 		return;
 	}
-	for (size_t i = 0; i < changed.n; i++)
-		if (tr_fault("audit-blind") || !is_declared(out, &changed.r[i]))
-			report(r, t, &changed.r[i]);
+	if (changed.n)
+		audit(r, t, &changed, out, ev);
 	tr_ranges_release(&changed);
+}
+
+void rec_capture_disturbed(struct recorder *r, const struct domain *d)
+{
+	for (struct task *t = r->tasks; t; t = t->next) {
+		if (t->as->domain != d || t->fl.unknown)
+			continue;
+		tr_pages_free(t->fl.pages);
+		t->fl.pages = NULL;
+	}
 }

@@ -288,7 +288,12 @@ void rec_after_mapping(struct recorder *r, struct task *t,
 
 /* capture.c: what calls write. */
 void rec_capture_begin(struct recorder *r, struct task *t);
-void rec_call_effects(struct recorder *r, struct task *t, struct tr_ranges *out);
+/* ev is the call's event, with all but its memory. */
+void rec_call_effects(struct recorder *r, struct task *t,
+		      const struct tr_event *ev, struct tr_ranges *out);
+/* Others write the domain's memory, too, from here on: there is nothing to
+ * audit in calls that have begun. */
+void rec_capture_disturbed(struct recorder *r, const struct domain *d);
 
 /* scratch.c: memory that the kernel writes while other tasks run. */
 /* The task is at its call's entry: exchange what must be. */

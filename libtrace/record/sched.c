@@ -260,6 +260,8 @@ void rec_domain_join(struct recorder *r, struct task *t, struct domain *other)
 	tr_event_set(&ev, TR_F_CODE, TR_NOTE_DOMAIN_JOINED);
 	tr_event_set(&ev, TR_F_DOMAIN, other->id);
 	rec_emit(r, &ev);
+	rec_capture_disturbed(r, d);
+	rec_capture_disturbed(r, other);
 	for (struct task *o = r->tasks; o; o = o->next)
 		if (o->as->domain == other)
 			o->as->domain = d;

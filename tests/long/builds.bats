@@ -115,7 +115,7 @@ c_project() {
 		done
 		git -c pack.threads=2 repack -q -a -d -f --window=20
 		git -c gc.auto=1 gc -q --aggressive --prune=now
-		git bundle create -q ../b main
+		git bundle create -q ../b HEAD main
 		git clone -q ../b ../two
 		git bisect start -q HEAD HEAD~7
 		git bisect run sh -c '[ "$(head -n 1 f)" -lt 5 ]' | grep 'first bad'

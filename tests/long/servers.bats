@@ -129,7 +129,7 @@ serve() {
 	port=$(free_port)
 	cat >p.sh <<-END
 		PATH=$bin:\$PATH
-		d=\$(mktemp -d) && cd \$d || exit
+		d=\$(TMPDIR=/tmp mktemp -d) && cd \$d || exit
 		initdb -D \$d/db -A trust >log || { cat log; exit 1; }
 		pg_ctl -D \$d/db -o "-p $port -k \$d" -w -l \$d/l start >/dev/null
 		psql -q -h \$d -p $port postgres <<-SQL
@@ -154,9 +154,9 @@ serve() {
 		rm -rf \$d
 		exit \$e
 	END
-	chmod 755 . p.sh
+	# The user cannot enter the test's directory.
 	limit=250 varies=1 same 0 setpriv --reuid=65534 --regid=65534 \
-		--clear-groups sh "$PWD/p.sh"
+		--clear-groups sh -c "$(cat p.sh)"
 	grep -q '^99000$' rep.out
 }
 

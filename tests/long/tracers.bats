@@ -66,7 +66,7 @@ c_program() {
 	varies=1 repeat 2 same 0 strace -c -f ls
 }
 
-@test "gdb -batch: run, breakpoints, memory, a core file's worth of questions" {
+@test "gdb -batch: run, breakpoints, watchpoints, memory" {
 	need gdb
 	cat >q.c <<-'END'
 		#include <stdio.h>
@@ -88,7 +88,8 @@ c_program() {
 	limit=120 varies=1 repeat 3 same 0 gdb -nx -batch -ex run --args true
 	limit=120 varies=1 repeat 5 same 0 gdb -nx -batch \
 		-ex 'break stop_here if n == 3' -ex run -ex bt -ex 'info registers' \
-		-ex 'set var total = 1000' -ex 'watch total' -ex continue \
+		-ex 'set var total = 1000' \
+		-ex 'set can-use-hw-watchpoints 0' -ex 'watch total' -ex continue \
 		-ex 'x/4i $pc' -ex delete -ex finish -ex continue -ex bt ../q
 	grep -q '^total 1007' rep.out
 	grep -q 'received signal SIGSEGV' rep.out
