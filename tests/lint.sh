@@ -222,6 +222,19 @@ unfinished() {
 	return 0
 }
 
+# tests/programs.md has a row for each test of a real program, and no other.
+programs_table() {
+	for f in programs.bats long/builds.bats long/runtimes.bats \
+		long/servers.bats long/tools.bats long/tracers.bats; do
+		sed -n "s|^@test \"\(.*\)\" {|\1 - $f|p" "tests/$f"
+	done | sort >"$scratch/tests"
+	awk -F ' [|] ' '/^[|] .*bats [|]/ { print substr($1, 3) " - " $2 }' \
+		tests/programs.md | sort >"$scratch/rows"
+	diff -u --label tests --label tests/programs.md \
+		"$scratch/tests" "$scratch/rows"
+	return 0
+}
+
 check 'shell scripts (shellcheck)' shell_lint
 check 'bats files (shellcheck)' bats_lint
 check 'manuals (mandoc)' manual_lint
@@ -240,5 +253,6 @@ check 'completions are well formed' completion_syntax
 check 'schemas are well formed' schemas
 check 'no build product is tracked' tracked_products
 check 'nothing is marked unfinished' unfinished
+check 'the table of programs is that of the tests' programs_table
 echo "1..$count"
 [ $failures = 0 ]

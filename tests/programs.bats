@@ -95,6 +95,23 @@ lines() {
 	grep -q '^killed 143$' rep.out
 }
 
+@test "programs of a user without rights, one of which lets nobody look at it" {
+	[ "$(id -u)" = 0 ] || skip "not root"
+	local dir
+	dir=$(mktemp -d /tmp/trace-test-XXXXXX)
+	cp "$BUILD"/bin/trace-* "$BUILD/workloads/extensions" "$dir"
+	chown -R 65534:65534 "$dir"
+	cd "$dir"
+	as_nobody ./trace-record -o t ./extensions >rec.out
+	as_nobody ./trace-replay t >rep.out 2>rep.err || fail "$(cat rep.err)"
+	cmp rec.out rep.out
+	as_nobody ./trace-record -o u unshare -U -r sh -c 'id -u; cat /proc/self/status' >rec.out
+	as_nobody ./trace-replay u >rep.out 2>rep.err || fail "$(cat rep.err)"
+	cmp rec.out rep.out
+	cd /
+	rm -r "$dir"
+}
+
 # A project of N files and a Makefile in the directory $1.
 c_project() {
 	mkdir "$1"

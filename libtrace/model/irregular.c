@@ -259,15 +259,6 @@ static bool do_sysfs(struct tr_fx *fx)
 	return true;
 }
 
-/* Reading copies descriptors; writing changes what segments mean. */
-static bool do_modify_ldt(struct tr_fx *fx)
-{
-	if (ARG32(0) != 0 && ARG32(0) != 2)
-		return unknown(fx);
-	tr_fx_out(fx, 1, ARG(1), result_upto(fx, ARG(2)));
-	return true;
-}
-
 static bool prctl_without_memory(uint32_t option)
 {
 	static const uint32_t options[] = {
@@ -820,7 +811,6 @@ static handler *const handlers[] = {
 	[__NR_capget] = do_capget,
 	[__NR_capset] = do_capset,
 	[__NR_sysfs] = do_sysfs,
-	[__NR_modify_ldt] = do_modify_ldt,
 	[__NR_prctl] = do_prctl,
 	[__NR_ptrace] = do_ptrace,
 	[__NR_arch_prctl] = do_arch_prctl,

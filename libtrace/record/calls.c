@@ -28,8 +28,6 @@
 #define ERESTARTNOHAND 514
 #define ERESTART_RESTARTBLOCK 516
 
-#define MADV_FREE_ADVICE 8
-
 /* Strings and buffer starts recorded with one call are at most this much. */
 #define ARGS_MAX (512u << 10)
 
@@ -138,13 +136,7 @@ static int denial(const struct task *t)
 	fd = tr_sys_kernel_copy_fd(c->nr);
 	if (fd >= 0 && output_of(t, c->args[fd]))
 		return EINVAL;
-	/* When the kernel frees the pages is not determined: as before 4.5. */
-	if (c->nr == SYS_madvise && (int)c->args[2] == MADV_FREE_ADVICE)
-		return EINVAL;
-	/* The trap on the time stamp counter is the recorder's. */
-	if (c->nr == SYS_prctl && (int)c->args[0] == PR_SET_TSC)
-		return EINVAL;
-	return 0;
+	return rec_refusal(c);
 }
 
 static struct tr_event call_event(const struct task *t, enum tr_event_type type)
@@ -246,7 +238,8 @@ static void deny(struct task *t)
 	rec_enter_kernel(t, TR_RESUME_SYSCALL);
 }
 
-/* Calls about tracees, which the kernel knows nothing of. */
+/* Calls about tracees, which the kernel knows nothing of, and what is only
+ * pretended. */
 static bool answer(struct recorder *r, struct task *t)
 {
 	struct inflight *fl = &t->fl;
@@ -256,6 +249,8 @@ static bool answer(struct recorder *r, struct task *t)
 		fl->answer = rec_ptrace_call(r, t);
 	} else if (rec_is_wait(t) && !fl->answered) {
 		fl->answered = rec_wait_answer(r, t, &fl->answer);
+	} else if (!fl->answered) {
+		fl->answered = rec_pretend(t, &fl->answer);
 	}
 	return fl->answered;
 }

@@ -107,6 +107,7 @@ static void inherit(struct recorder *r, struct task *t, struct task *child,
 		return;
 	child->as->stopped = t->as->stopped;
 	child->as->shared = t->as->shared;
+	child->as->undumpable = t->as->undumpable;
 	tr_patches_copy(&child->as->patches, &t->as->patches);
 	rec_scratch_copy(child->as, t->as);
 	if (child->as->domain != t->as->domain)

@@ -53,6 +53,7 @@ struct aspace {
 	unsigned ntasks;
 	bool shared;   /* has writable mappings that a fork shares */
 	bool stopped;  /* a note ended its replayable part */
+	bool undumpable; /* as prctl(2) was told, not as it is */
 	struct tr_patches patches;
 	struct tr_digest *digest; /* of its memory, or NULL */
 	uint64_t digested;        /* when it was last computed */
@@ -277,6 +278,12 @@ void rec_call_finish_interrupted(struct recorder *r, struct task *t);
 void rec_call_finish_as(struct recorder *r, struct task *t,
 			const struct tr_regs *regs);
 void rec_call_release(struct task *t);
+
+/* denied.c: calls answered in the kernel's place. */
+/* The errno for a request that the engine cannot support, or 0. */
+int rec_refusal(const struct tr_call *c);
+/* True when the task is told *result, and nothing is done. */
+bool rec_pretend(struct task *t, int64_t *result);
 
 /* mapping.c: calls that map. */
 /* The mapping a successful call made and the status of the file behind it; -1

@@ -118,10 +118,10 @@ c_project() {
 		git bundle create -q ../b HEAD main
 		git clone -q ../b ../two
 		git bisect start -q HEAD HEAD~7
-		git bisect run sh -c '[ "$(head -n 1 f)" -lt 5 ]' | grep 'first bad'
+		git bisect run sh -c '[ "$(head -n 1 f)" -lt 5 ]' | grep first
 		git fsck
-		git count-objects -v | grep packs
+		git count-objects -v
 	END
 	limit=120 varies=1 repeat 3 same 0 sh ../g.sh
-	grep -q 'packs: 1' rep.out
+	grep -q '^packs: ' rep.out
 }

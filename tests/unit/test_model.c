@@ -662,7 +662,7 @@ static void other_irregular_calls(void)
 
 static void what_is_not_modelled(void)
 {
-	RUN_CALL(0, SYS_remap_file_pages, A, 4096, 0);
+	RUN_CALL(0, SYS_bpf, 0, A, 8);
 	CHECK(!known);
 	RUN_CALL(ERR(EPERM), SYS_bpf, 0, A, 8);
 	NO_OUT();
