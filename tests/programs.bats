@@ -76,7 +76,7 @@ lines() {
 @test "bash: jobs, traps, wait, process substitution" {
 	# The order in which the jobs write varies.
 	# shellcheck disable=SC2016
-	varies=1 same 3 bash -c '
+	varies=1 repeat 1 same 3 bash -c '
 		trap "echo usr1" USR1
 		trap "echo bye" EXIT
 		trap "echo chld >>chld" CHLD
@@ -208,7 +208,7 @@ c_project() {
 		with ThreadPoolExecutor(3) as pool:
 		    print(list(pool.map(lambda x: x * x, range(20))))
 	END
-	varies=1 same 0 /usr/bin/python3 ../p.py
+	varies=1 repeat 1 same 0 /usr/bin/python3 ../p.py
 }
 
 @test "python3: multiprocessing" {
@@ -232,7 +232,7 @@ c_project() {
 		    p = mp.Process(target=b.send, args=({"x": [1, 2]},))
 		    p.start(); print(a.recv()); p.join()
 	END
-	varies=1 same 0 /usr/bin/python3 ../p.py
+	varies=1 repeat 1 same 0 /usr/bin/python3 ../p.py
 }
 
 @test "python3: asyncio" {
@@ -262,7 +262,7 @@ c_project() {
 		    print(await asyncio.to_thread(sum, range(100)), time.monotonic())
 		asyncio.run(main())
 	END
-	varies=1 same 0 /usr/bin/python3 ../p.py
+	varies=1 repeat 1 same 0 /usr/bin/python3 ../p.py
 	grep -q '^timeout$' rep.out
 }
 
@@ -288,7 +288,7 @@ c_project() {
 			parentPort.postMessage(x);
 		}
 	END
-	varies=1 same 0 node ../n.js
+	varies=1 repeat 1 same 0 node ../n.js
 	grep -q '^all' rep.out
 }
 
@@ -368,8 +368,8 @@ c_project() {
 @test "xz and zstd with threads" {
 	need xz zstd
 	lines 100000 >in
-	same 0 sh -c 'xz -T2 --block-size=1MiB -1 -c ../in | xz -T2 -dc | cksum'
-	same 0 sh -c 'zstd -q -T2 -3 -c ../in | zstd -q -dc | cksum'
+	repeat 1 same 0 sh -c 'xz -T2 --block-size=1MiB -1 -c ../in | xz -T2 -dc | cksum'
+	repeat 1 same 0 sh -c 'zstd -q -T2 -3 -c ../in | zstd -q -dc | cksum'
 }
 
 @test "a static program" {
@@ -430,11 +430,11 @@ c_project() {
 
 @test "processes of the tree kill each other" {
 	# shellcheck disable=SC2016
-	same 137 sh -c 'sleep 30 & kill -9 $!; wait $!; echo "$?"; exit 137'
+	repeat 1 same 137 sh -c 'sleep 30 & kill -9 $!; wait $!; echo "$?"; exit 137'
 	# shellcheck disable=SC2016
-	same SIGUSR1 sh -c '(sleep 0.1; kill -USR1 $$) & while :; do sleep 0.01; done'
+	repeat 1 same SIGUSR1 sh -c '(sleep 0.1; kill -USR1 $$) & while :; do sleep 0.01; done'
 	# shellcheck disable=SC2016
-	same SIGKILL sh -c '(sleep 0.1; kill -9 $$) & while :; do :; done'
+	repeat 1 same SIGKILL sh -c '(sleep 0.1; kill -9 $$) & while :; do :; done'
 }
 
 @test "every exit status is passed on" {
