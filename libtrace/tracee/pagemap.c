@@ -43,7 +43,31 @@ int tr_pagemap_open(pid_t tid, struct tr_error *err)
 	return fd < 0 ? tr_fail_errno(err, "%s", path) : fd;
 }
 
-int tr_pagemap_walk(int fd, uint64_t start, uint64_t end, tr_pagemap_fn *run,
+/*
+ * The next pages from *at on that are there, up to *to; false when there are
+ * none.  A mapping can be a terabyte of holes.  Without PAGEMAP_SCAN all the
+ * rest is a candidate.
+ */
+static bool next_present(int fd, uint64_t *at, uint64_t *to, uint64_t end)
+{
+	struct page_region found;
+	struct pm_scan_arg arg = {
+		.size = sizeof arg, .start = *at, .end = end,
+		.vec = (uintptr_t)&found, .vec_len = 1,
+		.category_anyof_mask = IS_PRESENT | IS_SWAPPED,
+		.return_mask = IS_PRESENT | IS_SWAPPED,
+	};
+	int n = tr_fault("pagemap-scan") ? -1 : ioctl(fd, SCAN, &arg);
+
+	*to = end;
+	if (n > 0) {
+		*at = found.start;
+		*to = found.end;
+	}
+	return n != 0;
+}
+
+static int walk_run(int fd, uint64_t start, uint64_t end, tr_pagemap_fn *run,
 		    void *ctx, struct tr_error *err)
 {
 	uint64_t entries[TR_PM_RUN];
@@ -61,6 +85,17 @@ int tr_pagemap_walk(int fd, uint64_t start, uint64_t end, tr_pagemap_fn *run,
 			return -1;
 		a += n * TR_PAGE;
 	}
+	return 0;
+}
+
+int tr_pagemap_walk(int fd, uint64_t start, uint64_t end, tr_pagemap_fn *run,
+		    void *ctx, struct tr_error *err)
+{
+	uint64_t to;
+
+	for (; start < end && next_present(fd, &start, &to, end); start = to)
+		if (walk_run(fd, start, to, run, ctx, err) < 0)
+			return -1;
 	return 0;
 }
 

@@ -22,7 +22,7 @@
 int tr_pagemap_open(pid_t tid, struct tr_error *err) TR_MUST_CHECK;
 
 /* Call `run` for the entries of [start, end), in ascending order, until it
- * returns less than 0. */
+ * returns less than 0.  Entries of pages that are not there may be left out. */
 typedef int tr_pagemap_fn(void *ctx, uint64_t addr, const uint64_t *entries,
 			  size_t n, struct tr_error *err);
 int tr_pagemap_walk(int fd, uint64_t start, uint64_t end, tr_pagemap_fn *run,
