@@ -153,6 +153,7 @@ lucky() {
 @test "workload: foreign memory" { workload foreign_memory; }
 @test "workload: fair turns" { REPEAT=4 workload fair_turns; }
 @test "workload: extensions" { workload extensions; }
+@test "workload: growing file" { workload growing_file; }
 @test "workload: identity" { workload identity; }
 @test "workload: long turns" { workload long_turns; }
 @test "workload: longjmp" { workload longjmp; }

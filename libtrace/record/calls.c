@@ -611,7 +611,6 @@ static bool fault(struct task *t, struct tr_regs *regs)
 static void finish_call(struct recorder *r, struct task *t)
 {
 	struct tr_regs regs;
-
 	bool vforked = is_vfork(t);
 
 	if (tr_tracee_get_regs(t->tid, &regs) < 0 ||
@@ -619,6 +618,7 @@ static void finish_call(struct recorder *r, struct task *t)
 		return;
 	emit_call(r, t, &regs);
 	rec_call_release(t);
+	rec_growth_check(r, t);
 	rec_state_count(r, t);
 	if (!rec_traced_exit(r, t, vforked))
 		rec_run(r, t, TR_RESUME_CONT, 0);

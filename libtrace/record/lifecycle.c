@@ -35,6 +35,7 @@ void rec_aspace_leave(struct recorder *r, struct task *t)
 	tr_digest_free(as->point_digest);
 	free(as->blocks);
 	free(as->writable);
+	rec_growth_release(as);
 	free(as);
 }
 
@@ -110,6 +111,7 @@ static void inherit(struct recorder *r, struct task *t, struct task *child,
 	child->as->undumpable = t->as->undumpable;
 	tr_patches_copy(&child->as->patches, &t->as->patches);
 	rec_scratch_copy(child->as, t->as);
+	rec_growth_copy(child->as, t->as);
 	if (child->as->domain != t->as->domain)
 		child->cpu = rec_next_cpu(r);
 }

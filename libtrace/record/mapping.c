@@ -52,6 +52,7 @@ void rec_after_mapping(struct recorder *r, struct task *t,
 		if (m->file)
 			rec_map_shared(r, t, st, m->file, writable);
 	}
+	rec_growth_mapped(t, m, st);
 	tr_patches_drop(&t->as->patches, m->start, m->end);
 	if (tr_patch_mapping(t->tid, m, &r->sites, &t->as->patches, &err) < 0)
 		rec_stop_replay(r, t, TR_NOTE_UNMODELLED, "%s", err.text);

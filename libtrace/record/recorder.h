@@ -67,6 +67,12 @@ struct aspace {
 	} *writable;
 	size_t nwritable, writable_cap;
 	struct tr_digest *point_digest; /* at points inside computations */
+	struct followed { /* privately mapped file whose size may change */
+		uint64_t ino, size;
+		uint32_t file; /* in the store */
+		int fd;
+	} *followed;
+	size_t nfollowed, followed_cap;
 };
 
 /* A signal taken from the kernel but not yet given to the program. */
@@ -374,6 +380,14 @@ int rec_next_cpu(struct recorder *r);
 
 /* exec.c: a new program image. */
 void rec_exec_done(struct recorder *r, struct task *t);
+
+/* growth.c: private mappings of files that grow or shrink. */
+void rec_growth_mapped(struct task *t, const struct tr_map *m,
+		       const struct stat *st);
+void rec_growth_copy(struct aspace *to, const struct aspace *from);
+void rec_growth_release(struct aspace *as);
+/* After a call: record what has changed. */
+void rec_growth_check(struct recorder *r, struct task *t);
 
 /* shared.c: shared mappings of files. */
 /* The task has mapped the file shared: domains that see each other's writes

@@ -77,6 +77,9 @@ enum applied rep_apply_poke(struct tr_replay *r, struct rtask *t,
 	if (tr_event_has(&r->ev, TR_F_DEBUG_REGISTER) &&
 	    set_debug_register(r, t, err) < 0)
 		return TROUBLE;
+	if (r->ev.nmap && tr_image_map(t->tid, r->ev.map, r->ev.nmap,
+				       &r->source, err) < 0)
+		return TROUBLE;
 	if (rep_apply_mem(r, t, err) < 0)
 		return TROUBLE;
 	r->resume_after = !t->at_entry;
