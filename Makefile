@@ -49,7 +49,7 @@ PUBLIC_HEADERS := libtrace/trace.h $(addprefix libtrace/,base/buf.h \
 	format/event.h format/manifest.h format/reader.h model/canon.h \
 	model/compare.h model/describe.h model/paths.h model/redact.h \
 	model/syscalls.h record/record.h replay/inspect.h replay/replay.h \
-	store/archive.h store/have.h store/prune.h)
+	store/archive.h store/have.h store/open.h store/prune.h)
 COMPLETIONS := $(foreach t,$(TOOLS),$(BUILD)/completions/bash/$(t) \
 	$(BUILD)/completions/zsh/_$(t) $(BUILD)/completions/fish/$(t).fish)
 UNITS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c))

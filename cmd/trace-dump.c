@@ -198,7 +198,7 @@ int main(int argc, char **argv)
 		return cli_fail("--format=chrome shows events only");
 	trace = cli_trace_name_pick(argv[first], &err);
 	if (trace)
-		reader = tr_reader_open(trace, &err);
+		reader = tr_trace_open(trace, &err);
 	status = reader ? dump(reader) : cli_trouble(&err);
 	if (reader)
 		tr_reader_close(reader);

@@ -460,7 +460,7 @@ static int redact(char **dirs, size_t n)
 
 	if (n != 1)
 		return cli_fail("--redact takes one trace");
-	reader = tr_reader_open(dirs[0], &err);
+	reader = tr_trace_open(dirs[0], &err);
 	if (!reader)
 		return cli_trouble(&err);
 	r = tr_redact(reader, redacted, &err);

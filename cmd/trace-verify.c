@@ -172,7 +172,7 @@ static int check(const char *path, struct tr_check_stats *stats,
 {
 	struct tr_problem p = {.where = path, .offset = -1, .what = err->text};
 
-	if (tr_check(path, on_problem, NULL, stats, err) == 0)
+	if (tr_trace_check(path, on_problem, NULL, stats, err) == 0)
 		return 0;
 	if (err->code == TR_ESYS)
 		return -1;

@@ -23,6 +23,7 @@
 #include "libtrace/replay/replay.h"
 #include "libtrace/store/archive.h"
 #include "libtrace/store/have.h"
+#include "libtrace/store/open.h"
 #include "libtrace/store/prune.h"
 
 #endif

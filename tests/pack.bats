@@ -518,3 +518,40 @@ all/other " ]
 	expect 1 trace-verify t
 	has "$output" 'changed since it was recorded'
 }
+
+@test "archives are read where they are: dump and verify" {
+	make_trace t
+	trace-record -o u ls / >/dev/null
+	trace-pack -q -o one t
+	trace-pack -q -o two t u
+	for name in one two/t; do
+		for option in -v --files --tasks --maps; do
+			diff <(trace-dump $option t | grep -v '"header"') \
+				<(trace-dump $option $name | grep -v '"header"')
+		done
+		trace-dump --header $name | jq -e '.complete and .lost_bytes == 0'
+		trace-verify t >verdict
+		trace-verify $name | diff verdict -
+	done
+	trace-verify u >verdict
+	trace-verify two/u | diff verdict -
+	expect 2 trace-dump two
+	one_error trace-dump
+	has "$stderr" 'several traces'
+	expect 2 trace-dump two/none
+	one_error trace-dump
+	trace-pack -q -o one.tar.gz t
+	expect 2 trace-dump one.tar.gz
+	one_error trace-dump
+	has "$stderr" 'unpack it first'
+	# Left out files are missed, damage is found, an end that is not there too.
+	trace-dump --files t | head -n 1 | trace-pack -q --files-from - -o less t
+	expect 1 trace-verify less
+	has "$output" missing
+	at=$(grep -a -b -o TRCK one | head -n 1 | cut -d : -f 1)
+	printf x | dd of=one bs=1 seek=$((at + 100)) conv=notrunc status=none
+	expect 1 trace-verify one
+	has "$output" checksum
+	head -c 100000 two >short
+	expect 1 trace-verify short/t
+}

@@ -59,17 +59,26 @@ void tr_sha256_free(struct tr_sha256 *h)
 
 int tr_sha256_fd(int fd, uint8_t out[TR_SHA256_SIZE], struct tr_error *err)
 {
+	return tr_sha256_range(fd, 0, UINT64_MAX, out, err);
+}
+
+int tr_sha256_range(int fd, off_t start, uint64_t n,
+		    uint8_t out[TR_SHA256_SIZE], struct tr_error *err)
+{
 	enum { BLOCK = 1 << 18 };
 	struct tr_sha256 *h = tr_sha256_new();
 	TR_AUTOFREE uint8_t *block = tr_alloc(BLOCK);
-	off_t at = 0;
-	ssize_t n;
+	ssize_t got = 1;
 
-	while ((n = tr_pread_full(fd, block, BLOCK, at)) > 0) {
-		tr_sha256_update(h, block, (size_t)n);
-		at += n;
+	while (n > 0 && got > 0) {
+		got = tr_pread_full(fd, block, n < BLOCK ? (size_t)n : BLOCK,
+				    start);
+		if (got > 0)
+			tr_sha256_update(h, block, (size_t)got);
+		start += got;
+		n -= (uint64_t)got;
 	}
-	if (n < 0) {
+	if (got < 0) {
 		tr_sha256_free(h);
 		return tr_fail_errno(err, "cannot read for the digest");
 	}

@@ -23,6 +23,11 @@ void tr_sha256_free(struct tr_sha256 *h); /* NULL is fine */
 int tr_sha256_fd(int fd, uint8_t out[TR_SHA256_SIZE], struct tr_error *err)
 	TR_MUST_CHECK;
 
+/* Of n bytes from `start` on, or fewer when the file ends before. */
+int tr_sha256_range(int fd, off_t start, uint64_t n,
+		    uint8_t out[TR_SHA256_SIZE], struct tr_error *err)
+	TR_MUST_CHECK;
+
 /*
  * Of a file that is mostly holes: of each page of 4096 bytes that holds other
  * bytes than zero its number, a u64, and the page, in order, the last one

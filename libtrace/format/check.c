@@ -36,7 +36,7 @@ enum tr_code tr_checker_missing(const struct tr_checker *c)
 /* A damaged manifest is a finding; an unknown format cannot be judged. */
 static int check_manifest(struct tr_checker *c, struct tr_error *err)
 {
-	if (tr_manifest_read(c->dirfd, &c->manifest, err) == 0) {
+	if (tr_manifest_read_at(c->home, &c->manifest, err) == 0) {
 		c->have_manifest = true;
 		c->complete = c->manifest.complete;
 		if (!c->complete)
@@ -62,45 +62,65 @@ static void release(struct tr_checker *c)
 	if (c->have_manifest)
 		tr_manifest_release(&c->manifest);
 	free(c->refs);
-	close(c->dirfd);
 }
 
-static int check(const char *path, bool stored, tr_problem_fn *fn, void *arg,
-		 struct tr_check_stats *stats, struct tr_error *err)
+static int check(struct tr_checker *c, bool stored, struct tr_error *err)
 {
-	struct tr_checker c = {
-		.path = path, .fn = fn, .arg = arg, .stats = stats,
-	};
+	int r;
+
+	*c->stats = (struct tr_check_stats){0};
+	r = check_manifest(c, err);
+	if (r == 0) {
+		tr_check_chunks(c);
+		if (c->have_manifest)
+			tr_check_events(c);
+		if (stored)
+			tr_check_stored(c);
+		tr_check_names(c);
+	}
+	release(c);
+	return r;
+}
+
+static int check_directory(const char *path, bool stored, tr_problem_fn *fn,
+			   void *arg, struct tr_check_stats *stats,
+			   struct tr_error *err)
+{
+	struct tr_home p = TR_HOME_DIRECTORY(open(path,
+			O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	struct tr_checker c = {.path = path, .home = &p, .fn = fn, .arg = arg,
+			       .stats = stats};
 	int r;
 
 	*stats = (struct tr_check_stats){0};
-	c.dirfd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (c.dirfd < 0 && errno == ENOTDIR)
+	if (p.dirfd < 0 && errno == ENOTDIR)
 		return tr_fail(err, TR_ENOTRACE, "%s: not a trace (a trace is "
 			       "a directory)", path);
-	if (c.dirfd < 0)
+	if (p.dirfd < 0)
 		return tr_fail_errno(err, "%s", path);
-	r = check_manifest(&c, err);
-	if (r == 0) {
-		tr_check_chunks(&c);
-		if (c.have_manifest)
-			tr_check_events(&c);
-		if (stored)
-			tr_check_stored(&c);
-		tr_check_names(&c);
-	}
-	release(&c);
+	r = check(&c, stored, err);
+	tr_home_release(&p);
 	return r;
 }
 
 int tr_check(const char *path, tr_problem_fn *fn, void *arg,
 	     struct tr_check_stats *stats, struct tr_error *err)
 {
-	return check(path, true, fn, arg, stats, err);
+	return check_directory(path, true, fn, arg, stats, err);
 }
 
 int tr_check_events_of(const char *path, tr_problem_fn *fn, void *arg,
 		       struct tr_check_stats *stats, struct tr_error *err)
 {
-	return check(path, false, fn, arg, stats, err);
+	return check_directory(path, false, fn, arg, stats, err);
+}
+
+int tr_check_home(const struct tr_home *home, const char *path,
+		   tr_problem_fn *fn, void *arg, struct tr_check_stats *stats,
+		   struct tr_error *err)
+{
+	struct tr_checker c = {.path = path, .home = home, .fn = fn,
+			       .arg = arg, .stats = stats};
+
+	return check(&c, true, err);
 }

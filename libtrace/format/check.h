@@ -30,6 +30,11 @@ struct tr_check_stats {
  */
 int tr_check(const char *path, tr_problem_fn *fn, void *arg,
 	     struct tr_check_stats *stats, struct tr_error *err) TR_MUST_CHECK;
+/* The same of a trace elsewhere; path is for messages. */
+struct tr_home;
+int tr_check_home(const struct tr_home *home, const char *path,
+		   tr_problem_fn *fn, void *arg, struct tr_check_stats *stats,
+		   struct tr_error *err) TR_MUST_CHECK;
 /* The same but for the stored files, which are not looked at. */
 int tr_check_events_of(const char *path, tr_problem_fn *fn, void *arg,
 		       struct tr_check_stats *stats, struct tr_error *err)

@@ -3,11 +3,8 @@
  * stream, and that the index says the same.  Payloads are not inflated here.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 #include "libtrace/base/alloc.h"
@@ -31,10 +28,9 @@ struct scan {
 	size_t nindex;
 	uint8_t *payload; /* TR_MAX_CHUNK_RAW bytes */
 	/* The file being read. */
-	int fd;
+	struct tr_part part;
 	uint32_t file;
 	char name[TR_CHUNK_NAME];
-	uint64_t size;
 	bool gap; /* chunks were skipped: chains may be broken */
 };
 
@@ -93,7 +89,7 @@ static bool header_at(const struct scan *s, uint64_t offset)
 	struct tr_chunk_header h;
 	struct tr_error err;
 
-	return tr_pread_full(s->fd, head, sizeof head, (off_t)offset) ==
+	return tr_part_read(&s->part, head, sizeof head, offset) ==
 		       (ssize_t)sizeof head &&
 	       tr_chunk_decode(head, &h, &err) == 0;
 }
@@ -109,8 +105,8 @@ static uint64_t skip_damage(struct scan *s, uint64_t offset)
 	ssize_t n;
 
 	s->gap = true;
-	while ((n = tr_pread_full(s->fd, s->payload, TR_MAX_CHUNK_RAW,
-				  (off_t)at)) >= (ssize_t)magic) {
+	while ((n = tr_part_read(&s->part, s->payload, TR_MAX_CHUNK_RAW,
+				  at)) >= (ssize_t)magic) {
 		const uint8_t *p = s->payload, *end = s->payload + n;
 
 		while ((p = memmem(p, (size_t)(end - p), TR_CHUNK_MAGIC,
@@ -123,7 +119,7 @@ static uint64_t skip_damage(struct scan *s, uint64_t offset)
 		}
 		at += (uint64_t)n - magic + 1;
 	}
-	return s->size;
+	return s->part.size;
 }
 
 /* The tail of the last file may be a chunk whose writing was cut short. */
@@ -132,7 +128,7 @@ static void lost_tail(struct scan *s, uint64_t offset)
 	s->c->chunks_whole = false;
 	tr_checker_report(s->c, TR_EINCOMPLETE, s->name, (int64_t)offset, 0,
 			  "%" PRIu64 " bytes after the last whole chunk",
-			  s->size - offset);
+			  s->part.size - offset);
 }
 
 /* The chunk at offset; returns where the next one is. */
@@ -144,26 +140,26 @@ static uint64_t check_chunk(struct scan *s, uint64_t offset)
 	uint64_t end;
 	ssize_t n;
 
-	n = tr_pread_full(s->fd, head, sizeof head, (off_t)offset);
+	n = tr_part_read(&s->part, head, sizeof head, offset);
 	if (n < 0) {
 		damaged(s, TR_ESYS, offset, 0, strerror(errno));
-		return s->size;
+		return s->part.size;
 	}
 	if ((size_t)n < sizeof head) {
 		lost_tail(s, offset);
-		return s->size;
+		return s->part.size;
 	}
 	if (tr_chunk_decode(head, &h, &err) < 0) {
 		damaged(s, err.code, offset, 0, err.text);
 		return skip_damage(s, offset);
 	}
 	end = offset + TR_CHUNK_HEADER + h.stored_size;
-	if (end > s->size) {
+	if (end > s->part.size) {
 		lost_tail(s, offset);
-		return s->size;
+		return s->part.size;
 	}
-	n = tr_pread_full(s->fd, s->payload, h.stored_size,
-			  (off_t)(offset + TR_CHUNK_HEADER));
+	n = tr_part_read(&s->part, s->payload, h.stored_size,
+			  offset + TR_CHUNK_HEADER);
 	if (n != (ssize_t)h.stored_size)
 		damaged(s, TR_ESYS, offset, h.first, "cannot read the chunk");
 	else if (XXH3_64bits(s->payload, h.stored_size) != h.payload)
@@ -177,24 +173,19 @@ static uint64_t check_chunk(struct scan *s, uint64_t offset)
 /* False when there is no such file. */
 static bool check_file(struct scan *s, uint32_t file)
 {
-	struct stat st;
+	struct tr_error err;
 
 	s->file = file;
 	tr_chunk_name(s->name, file);
-	s->fd = openat(s->c->dirfd, s->name,
-		       O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-	if (s->fd < 0 && errno == ENOENT)
-		return false;
-	if (s->fd < 0 || fstat(s->fd, &st) < 0 || !S_ISREG(st.st_mode)) {
-		damaged(s, TR_ESYS, 0, 0, s->fd < 0 ? strerror(errno) :
-			"not a regular file");
-	} else {
-		s->size = (uint64_t)st.st_size;
-		for (uint64_t at = 0; at < s->size;)
-			at = check_chunk(s, at);
+	if (tr_home_open(s->c->home, s->name, &s->part, &err) < 0) {
+		if (err.code == TR_ESYS && err.sys_errno == ENOENT)
+			return false;
+		damaged(s, TR_ESYS, 0, 0, err.text);
+		return true;
 	}
-	if (s->fd >= 0)
-		close(s->fd);
+	for (uint64_t at = 0; at < s->part.size;)
+		at = check_chunk(s, at);
+	tr_part_close(&s->part);
 	return true;
 }
 
@@ -252,7 +243,7 @@ static void read_index(struct scan *s)
 {
 	struct tr_error err;
 
-	if (tr_index_read(s->c->dirfd, &s->index, &s->nindex, &err) == 0)
+	if (tr_index_read_at(s->c->home, &s->index, &s->nindex, &err) == 0)
 		return;
 	s->index = NULL;
 	s->nindex = 0;

@@ -478,11 +478,23 @@ static void read_events(struct pass *p, struct tr_reader *r)
 	tr_cursor_free(cur);
 }
 
+/* A reader of the same trace; it releases what it opens itself. */
+static struct tr_reader *open_again(const struct tr_checker *c,
+				    struct tr_error *err)
+{
+	struct tr_home home;
+
+	if (c->home->dirfd >= 0)
+		return tr_reader_open(c->path, err);
+	tr_home_copy(&home, c->home);
+	return tr_reader_open_home(&home, c->path, err);
+}
+
 void tr_check_events(struct tr_checker *c)
 {
 	struct pass p = {.c = c};
 	struct tr_error err;
-	struct tr_reader *r = tr_reader_open(c->path, &err);
+	struct tr_reader *r = open_again(c, &err);
 
 	if (r) {
 		read_events(&p, r);

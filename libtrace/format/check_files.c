@@ -2,13 +2,10 @@
  * Checking what is beside the chunks: stored files against the sizes and
  * digests recorded for them, and names that do not belong in a trace.
  */
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "libtrace/base/alloc.h"
 #include "libtrace/base/sha256.h"
@@ -18,31 +15,33 @@
 /* "files/4294967295" */
 #define FILE_NAME_SIZE 24
 
+static int digest(const struct tr_check_file *f, const struct tr_part *part,
+		  uint8_t sha256[TR_SHA256_SIZE], struct tr_error *err)
+{
+	if (f->pages && part->start == 0)
+		return tr_sha256_pages_fd(part->fd, sha256, err);
+	return tr_sha256_range(part->fd, (off_t)part->start, part->size, sha256,
+			       err);
+}
+
 static void check_content(struct tr_checker *c, const struct tr_check_file *f,
-			  const char *name, int fd)
+			  const char *name, const struct tr_part *part)
 {
 	uint8_t sha256[TR_SHA256_SIZE];
 	struct tr_error err;
-	struct stat st;
 
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
-		tr_checker_report(c, TR_ECORRUPT, name, -1, f->event,
-				  "%s: not a regular file", f->path);
-		return;
-	}
-	c->stats->bytes += (uint64_t)st.st_size;
+	c->stats->bytes += part->size;
 	/* Files of proc(5) have size 0 and content all the same, and a file
 	 * may grow before it is digested: the digest is what counts. */
 	if (!f->has_digest) {
-		if (f->size && (uint64_t)st.st_size != f->size)
+		if (f->size && part->size != f->size)
 			tr_checker_report(c, TR_ECORRUPT, name, -1, f->event,
 					  "%s: has %" PRIu64 " bytes instead of"
-					  " %" PRIu64, f->path,
-					  (uint64_t)st.st_size, f->size);
+					  " %" PRIu64, f->path, part->size,
+					  f->size);
 		return;
 	}
-	if ((f->pages ? tr_sha256_pages_fd(fd, sha256, &err) :
-			tr_sha256_fd(fd, sha256, &err)) < 0)
+	if (digest(f, part, sha256, &err) < 0)
 		tr_checker_report(c, TR_ESYS, name, -1, f->event, "%s: %s",
 				  f->path, err.text);
 	else if (memcmp(sha256, f->sha256, sizeof sha256) != 0)
@@ -55,19 +54,20 @@ static void check_file(struct tr_checker *c, uint64_t id,
 		       const struct tr_check_file *f)
 {
 	char name[FILE_NAME_SIZE + 8];
-	TR_AUTOCLOSE int fd = -1;
+	struct tr_part part;
+	struct tr_error err;
 
 	snprintf(name, sizeof name, "files/%" PRIu64, id);
-	fd = openat(c->dirfd, name,
-		    O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-	if (fd < 0 && errno == ENOENT)
+	if (tr_home_open(c->home, name, &part, &err) == 0) {
+		check_content(c, f, name, &part);
+		tr_part_close(&part);
+	} else if (err.code == TR_ESYS && err.sys_errno == ENOENT) {
 		tr_checker_report(c, TR_ECORRUPT, name, -1, f->event,
 				  "%s: missing", f->path);
-	else if (fd < 0)
-		tr_checker_report(c, TR_ESYS, name, -1, f->event, "%s: %s",
-				  f->path, strerror(errno));
-	else
-		check_content(c, f, name, fd);
+	} else {
+		tr_checker_report(c, err.code, name, -1, f->event, "%s: %s",
+				  f->path, err.text);
+	}
 	if (!f->has_digest && c->complete && c->chunks_whole)
 		tr_checker_report(c, TR_ECORRUPT, name, -1, f->event,
 				  "%s: no digest was recorded", f->path);
@@ -152,32 +152,32 @@ static bool is_leftover(const char *name)
 	return n > 4 && strcmp(name + n - 4, ".tmp") == 0;
 }
 
+struct names {
+	struct tr_checker *c;
+	const char *dir;
+	bool (*ok)(const struct tr_checker *c, const char *name);
+};
+
+static void check_name(void *arg, const char *name)
+{
+	const struct names *n = arg;
+	TR_AUTOFREE char *where = tr_printf("%s%s%s", n->dir,
+					    *n->dir ? "/" : "", name);
+
+	if (!is_leftover(name) && !n->ok(n->c, name))
+		tr_checker_report(n->c, tr_checker_missing(n->c), where, -1, 0,
+				  "does not belong to the trace");
+}
+
 static void check_dir(struct tr_checker *c, const char *dir,
 		      bool (*ok)(const struct tr_checker *, const char *))
 {
-	int fd = openat(c->dirfd, *dir ? dir : ".",
-			O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
-	const struct dirent *e;
+	struct names n = {c, dir, ok};
+	struct tr_error err;
 
-	if (!d && errno != ENOENT)
-		tr_checker_report(c, TR_ESYS, dir, -1, 0, "%s",
-				  strerror(errno));
-	if (!d && fd >= 0)
-		close(fd);
-	while (d && (e = readdir(d)) != NULL) {
-		TR_AUTOFREE char *where = tr_printf("%s%s%s", dir,
-						    *dir ? "/" : "",
-						    e->d_name);
-
-		if (strcmp(e->d_name, ".") != 0 &&
-		    strcmp(e->d_name, "..") != 0 && !is_leftover(e->d_name) &&
-		    !ok(c, e->d_name))
-			tr_checker_report(c, tr_checker_missing(c), where, -1,
-					  0, "does not belong to the trace");
-	}
-	if (d)
-		closedir(d);
+	if (tr_home_names(c->home, dir, check_name, &n, &err) < 0 &&
+	    err.sys_errno != ENOENT)
+		tr_checker_report(c, TR_ESYS, dir, -1, 0, "%s", err.text);
 }
 
 void tr_check_names(struct tr_checker *c)

@@ -7,6 +7,7 @@
 #include "libtrace/base/table.h"
 #include "libtrace/format/check.h"
 #include "libtrace/format/manifest.h"
+#include "libtrace/format/home.h"
 #include "libtrace/format/reader.h"
 
 /* A file the catalogue declares. */
@@ -20,7 +21,7 @@ struct tr_check_file {
 
 struct tr_checker {
 	const char *path;
-	int dirfd;
+	const struct tr_home *home;
 	tr_problem_fn *fn;
 	void *arg;
 	struct tr_check_stats *stats;

@@ -6,11 +6,9 @@
 
 #include <inttypes.h>
 #include <string.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 #include "libtrace/base/alloc.h"
-#include "libtrace/base/io.h"
 #include "libtrace/format/chunk.h"
 #include "libtrace/format/codec.h"
 #include "libtrace/format/deflate.h"
@@ -49,7 +47,7 @@ struct tr_cursor {
 	struct opened *unused;
 	struct tr_inflater *inflater;
 	struct tr_buf stored;
-	int fd;             /* of chunk file `file`, or -1 */
+	struct tr_part part; /* chunk file `file`; fd -1: none */
 	uint32_t file;
 };
 
@@ -140,15 +138,11 @@ static int at_chunk(const struct tr_cursor *c, const struct tr_chunk_ref *ref,
 
 static int use_file(struct tr_cursor *c, uint32_t file, struct tr_error *err)
 {
-	off_t size;
-
-	if (c->fd >= 0 && c->file == file)
+	if (c->part.fd >= 0 && c->file == file)
 		return 0;
-	if (c->fd >= 0)
-		close(c->fd);
+	tr_part_close(&c->part);
 	c->file = file;
-	c->fd = tr_chunk_file_open(c->reader->dirfd, file, &size, err);
-	return c->fd < 0 ? -1 : 0;
+	return tr_chunk_file_open(&c->reader->home, file, &c->part, err);
 }
 
 /* Header and payload into c->stored. */
@@ -163,8 +157,8 @@ static int read_chunk(struct tr_cursor *c, const struct tr_chunk_ref *ref,
 	if (use_file(c, ref->file, err) < 0)
 		return -1;
 	c->stored.len = 0;
-	r = tr_pread_full(c->fd, tr_buf_reserve(&c->stored, n), n,
-			  (off_t)ref->offset);
+	r = tr_part_read(&c->part, tr_buf_reserve(&c->stored, n), n,
+			 ref->offset);
 	if (r < 0)
 		return tr_fail_errno(err, "cannot read");
 	if ((size_t)r < n)
@@ -291,7 +285,7 @@ static struct tr_cursor *new_cursor(const struct tr_reader *r, size_t first,
 
 	c->reader = r;
 	c->from = from;
-	c->fd = -1;
+	c->part.fd = -1;
 	c->inflater = tr_inflater_new();
 	c->lanes = tr_alloc(n * sizeof *c->lanes);
 	c->heap = tr_alloc(n * sizeof *c->heap);
@@ -352,8 +346,7 @@ void tr_cursor_free(struct tr_cursor *c)
 		c->unused = o->next;
 		free_opened(o);
 	}
-	if (c->fd >= 0)
-		close(c->fd);
+	tr_part_close(&c->part);
 	tr_inflater_free(c->inflater);
 	tr_buf_release(&c->stored);
 	free(c->lanes);

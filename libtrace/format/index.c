@@ -108,10 +108,18 @@ static bool follows(const struct tr_chunk_ref *r,
 int tr_index_read(int dirfd, struct tr_chunk_ref **refs, size_t *n,
 		  struct tr_error *err)
 {
+	const struct tr_home home = TR_HOME_DIRECTORY(dirfd);
+
+	return tr_index_read_at(&home, refs, n, err);
+}
+
+int tr_index_read_at(const struct tr_home *home, struct tr_chunk_ref **refs,
+		     size_t *n, struct tr_error *err)
+{
 	TR_AUTOBUF struct tr_buf b = {0};
 	struct tr_chunk_ref *r;
 
-	if (tr_read_file(dirfd, FILE_NAME, MAX_SIZE, &b, err) < 0 ||
+	if (tr_home_load(home, FILE_NAME, MAX_SIZE, &b, err) < 0 ||
 	    check_file(&b, n, err) < 0)
 		return -1;
 	r = tr_alloc(*n * sizeof *r);

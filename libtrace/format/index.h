@@ -9,6 +9,7 @@
 #include <stddef.h>
 
 #include "libtrace/base/error.h"
+#include "libtrace/format/home.h"
 #include "libtrace/format/reader.h"
 
 /* Refs are in the order of the chunk files and of the chunks in them. */
@@ -20,5 +21,7 @@ int tr_index_write(int dirfd, const struct tr_chunk_ref *refs, size_t n,
  */
 int tr_index_read(int dirfd, struct tr_chunk_ref **refs, size_t *n,
 		  struct tr_error *err) TR_MUST_CHECK;
+int tr_index_read_at(const struct tr_home *home, struct tr_chunk_ref **refs,
+		     size_t *n, struct tr_error *err) TR_MUST_CHECK;
 
 #endif

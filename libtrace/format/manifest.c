@@ -10,6 +10,7 @@
 #include "libtrace/base/alloc.h"
 #include "libtrace/base/io.h"
 #include "libtrace/base/json.h"
+#include "libtrace/format/home.h"
 
 #define FILE_NAME "manifest.json"
 /* execve(2) takes 6 MiB of strings at most; escapes make six bytes of one. */
@@ -428,12 +429,20 @@ static int from_json(const struct tr_json *j, struct tr_manifest *m,
 
 int tr_manifest_read(int dirfd, struct tr_manifest *m, struct tr_error *err)
 {
+	const struct tr_home home = TR_HOME_DIRECTORY(dirfd);
+
+	return tr_manifest_read_at(&home, m, err);
+}
+
+int tr_manifest_read_at(const struct tr_home *home, struct tr_manifest *m,
+			struct tr_error *err)
+{
 	TR_AUTOBUF struct tr_buf b = {0};
 	struct tr_json *j;
 	int r;
 
 	*m = (struct tr_manifest){0};
-	if (tr_read_file(dirfd, FILE_NAME, MAX_SIZE, &b, err) < 0) {
+	if (tr_home_load(home, FILE_NAME, MAX_SIZE, &b, err) < 0) {
 		if (err->code == TR_ESYS && err->sys_errno == ENOENT)
 			tr_fail(err, TR_ENOTRACE,
 				"not a trace (no " FILE_NAME ")");

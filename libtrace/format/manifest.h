@@ -55,5 +55,8 @@ int tr_manifest_write(int dirfd, const struct tr_manifest *m,
  * future, TR_ECORRUPT when a byte of it is wrong. */
 int tr_manifest_read(int dirfd, struct tr_manifest *m, struct tr_error *err)
 	TR_MUST_CHECK;
+struct tr_home;
+int tr_manifest_read_at(const struct tr_home *home, struct tr_manifest *m,
+			struct tr_error *err) TR_MUST_CHECK;
 
 #endif

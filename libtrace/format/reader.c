@@ -16,41 +16,43 @@
  */
 
 /* Does chunk file `file` end where the index says? */
-static int check_size(int dirfd, uint32_t file, uint64_t end,
+static int check_size(const struct tr_home *p, uint32_t file, uint64_t end,
 		      struct tr_error *err)
 {
-	off_t size;
-	int fd = tr_chunk_file_open(dirfd, file, &size, err);
+	struct tr_part part;
+	uint64_t size;
 
-	if (fd < 0)
+	if (tr_chunk_file_open(p, file, &part, err) < 0)
 		return -1;
-	close(fd);
-	if ((uint64_t)size != end)
+	size = part.size;
+	tr_part_close(&part);
+	if (size != end)
 		return tr_fail(err, TR_ECORRUPT,
 			       "index: does not cover chunk file %u", file);
 	return 0;
 }
 
 /* The index is right when the chunk files hold what it lists, to the byte. */
-static int check_index(int dirfd, const struct tr_chunk_ref *refs, size_t n,
+static int check_index(const struct tr_home *p,
+		       const struct tr_chunk_ref *refs, size_t n,
 		       struct tr_error *err)
 {
 	uint32_t files;
 
-	if (tr_chunk_file_count(dirfd, &files, err) < 0)
+	if (tr_chunk_file_count(p, &files, err) < 0)
 		return -1;
 	if (files != (n ? refs[n - 1].file + 1 : 1))
 		return tr_fail(err, TR_ECORRUPT,
 			       "index: does not list %u chunk files", files);
 	if (n == 0)
-		return check_size(dirfd, 0, 0, err);
+		return check_size(p, 0, 0, err);
 	for (size_t i = 0; i < n; i++) {
 		const struct tr_chunk_ref *r = &refs[i];
 		uint64_t end = r->offset + TR_CHUNK_HEADER + r->stored_size;
 
 		if (i + 1 < n && refs[i + 1].file == r->file)
 			continue;
-		if (check_size(dirfd, r->file, end, err) < 0)
+		if (check_size(p, r->file, end, err) < 0)
 			return -1;
 	}
 	return 0;
@@ -58,9 +60,9 @@ static int check_index(int dirfd, const struct tr_chunk_ref *refs, size_t n,
 
 static int use_index(struct tr_reader *r, struct tr_error *err)
 {
-	if (tr_index_read(r->dirfd, &r->refs, &r->nrefs, err) < 0)
+	if (tr_index_read_at(&r->home, &r->refs, &r->nrefs, err) < 0)
 		return -1;
-	if (check_index(r->dirfd, r->refs, r->nrefs, err) == 0)
+	if (check_index(&r->home, r->refs, r->nrefs, err) == 0)
 		return 0;
 	free(r->refs);
 	r->refs = NULL;
@@ -77,7 +79,7 @@ static int find_chunks(struct tr_reader *r, struct tr_error *err)
 		return 0;
 	}
 	r->note = tr_strdup(err->text);
-	if (tr_scan(r->dirfd, &s, err) < 0)
+	if (tr_scan(&r->home, &s, err) < 0)
 		return -1;
 	r->refs = s.refs;
 	r->nrefs = s.n;
@@ -145,15 +147,22 @@ static bool streams_end(const struct tr_reader *r)
  * ---- The interface ----
  */
 
-static int open_trace(struct tr_reader *r, struct tr_error *err)
+static int open_directory(struct tr_home *p, const char *path,
+			  struct tr_error *err)
 {
-	r->dirfd = open(r->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (r->dirfd < 0 && errno == ENOTDIR)
+	*p = TR_HOME_DIRECTORY(open(path,
+				     O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	if (p->dirfd < 0 && errno == ENOTDIR)
 		return tr_fail(err, TR_ENOTRACE,
 			       "not a trace (not a directory)");
-	if (r->dirfd < 0)
+	if (p->dirfd < 0)
 		return tr_fail_errno(err, "cannot open");
-	if (tr_manifest_read(r->dirfd, &r->manifest, err) < 0 ||
+	return 0;
+}
+
+static int open_trace(struct tr_reader *r, struct tr_error *err)
+{
+	if (tr_manifest_read_at(&r->home, &r->manifest, err) < 0 ||
 	    find_chunks(r, err) < 0)
 		return -1;
 	sort_streams(r);
@@ -161,11 +170,14 @@ static int open_trace(struct tr_reader *r, struct tr_error *err)
 	return 0;
 }
 
-struct tr_reader *tr_reader_open(const char *path, struct tr_error *err)
+struct tr_reader *tr_reader_open_home(struct tr_home *home,
+				       const char *path, struct tr_error *err)
 {
 	struct tr_reader *r = tr_alloc(sizeof *r);
 
 	r->path = tr_strdup(path);
+	r->home = *home;
+	*home = (struct tr_home){.dirfd = -1, .archive = -1};
 	if (open_trace(r, err) == 0)
 		return r;
 	tr_error_prefix(err, "%s", path);
@@ -173,12 +185,21 @@ struct tr_reader *tr_reader_open(const char *path, struct tr_error *err)
 	return NULL;
 }
 
+struct tr_reader *tr_reader_open(const char *path, struct tr_error *err)
+{
+	struct tr_home home;
+
+	if (open_directory(&home, path, err) == 0)
+		return tr_reader_open_home(&home, path, err);
+	tr_error_prefix(err, "%s", path);
+	return NULL;
+}
+
 void tr_reader_close(struct tr_reader *r)
 {
 	if (!r)
 		return;
-	if (r->dirfd >= 0)
-		close(r->dirfd);
+	tr_home_release(&r->home);
 	tr_manifest_release(&r->manifest);
 	free(r->path);
 	free(r->refs);
@@ -190,7 +211,7 @@ void tr_reader_close(struct tr_reader *r)
 
 int tr_reader_dirfd(const struct tr_reader *r)
 {
-	return r->dirfd;
+	return r->home.dirfd;
 }
 
 const char *tr_reader_path(const struct tr_reader *r)

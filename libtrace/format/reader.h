@@ -30,9 +30,14 @@ struct tr_chunk_ref {
  */
 struct tr_reader *tr_reader_open(const char *path, struct tr_error *err)
 	TR_MUST_CHECK;
+/* The same for a trace in another place, which is taken over in any case. */
+struct tr_home;
+struct tr_reader *tr_reader_open_home(struct tr_home *home,
+				       const char *path, struct tr_error *err)
+	TR_MUST_CHECK;
 void tr_reader_close(struct tr_reader *r);
 
-int tr_reader_dirfd(const struct tr_reader *r);     /* owned by r */
+int tr_reader_dirfd(const struct tr_reader *r); /* owned by r; -1: none */
 const char *tr_reader_path(const struct tr_reader *r);
 /* The manifest; owned by r. */
 const struct tr_manifest *tr_reader_manifest(const struct tr_reader *r);

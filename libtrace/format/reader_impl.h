@@ -3,6 +3,7 @@
 #define TR_FORMAT_READER_IMPL_H
 
 #include "libtrace/format/manifest.h"
+#include "libtrace/format/home.h"
 #include "libtrace/format/reader.h"
 
 /* The chunks of one stream, in order. */
@@ -12,7 +13,7 @@ struct tr_lane_refs {
 };
 
 struct tr_reader {
-	int dirfd;
+	struct tr_home home;
 	char *path;
 	struct tr_manifest manifest;
 	struct tr_chunk_ref *refs; /* in file order */

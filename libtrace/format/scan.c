@@ -4,52 +4,27 @@
  */
 #include "libtrace/format/scan.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "libtrace/base/alloc.h"
-#include "libtrace/base/io.h"
 #include "libtrace/format/chunk.h"
 
 #define WINDOW ((size_t)1 << 20)
 
 struct file {
-	int fd;
+	struct tr_part part;
 	uint32_t number;
-	uint64_t size;
 	uint8_t *window; /* for searching; allocated when needed */
 };
 
-int tr_chunk_file_open(int dirfd, uint32_t file, off_t *size,
-		       struct tr_error *err)
+int tr_chunk_file_open(const struct tr_home *p, uint32_t file,
+		       struct tr_part *part, struct tr_error *err)
 {
 	char name[TR_CHUNK_NAME];
-	struct stat st;
-	int fd;
 
 	tr_chunk_name(name, file);
-	/* The trace may come from anywhere: no link is followed, no FIFO
-	 * waited for. */
-	fd = openat(dirfd, name,
-		    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	if (fd < 0 && errno == ELOOP)
-		return tr_fail(err, TR_ECORRUPT, "%s: a symbolic link", name);
-	if (fd < 0)
-		return tr_fail_errno(err, "%s", name);
-	if (fstat(fd, &st) < 0) {
-		tr_fail_errno(err, "%s", name);
-	} else if (!S_ISREG(st.st_mode)) {
-		tr_fail(err, TR_ECORRUPT, "%s: not a regular file", name);
-	} else {
-		*size = st.st_size;
-		return fd;
-	}
-	close(fd);
-	return -1;
+	return tr_home_open(p, name, part, err);
 }
 
 /* The number in a chunk file's name, or -1. */
@@ -60,32 +35,23 @@ static long name_number(const char *name)
 	return strtol(name, NULL, 10);
 }
 
-int tr_chunk_file_count(int dirfd, uint32_t *n, struct tr_error *err)
+static void count_name(void *arg, const char *name)
 {
-	int fd = openat(dirfd, "chunks",
-			O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
-	const struct dirent *e;
+	long number = name_number(name);
+	uint32_t *n = arg;
 
+	if (number >= (long)*n)
+		*n = (uint32_t)number + 1;
+}
+
+int tr_chunk_file_count(const struct tr_home *p, uint32_t *n,
+			struct tr_error *err)
+{
 	*n = 0;
-	if (!d) {
-		tr_fail_errno(err, "chunks");
-		if (fd >= 0)
-			close(fd);
-		/* A recorder killed at once leaves only the manifest. */
-		return err->sys_errno == ENOENT ? 0 : -1;
-	}
-	for (errno = 0; (e = readdir(d)) != NULL; errno = 0) {
-		long number = name_number(e->d_name);
-
-		if (number >= (long)*n)
-			*n = (uint32_t)number + 1;
-	}
-	if (errno)
-		tr_fail_errno(err, "chunks");
-	fd = errno ? -1 : 0;
-	closedir(d);
-	return fd;
+	if (tr_home_names(p, "chunks", count_name, n, err) == 0)
+		return 0;
+	/* A recorder killed at once leaves only the manifest. */
+	return err->sys_errno == ENOENT ? 0 : -1;
 }
 
 /* Is a whole chunk at this offset?  1 yes, 0 no, -1 failure. */
@@ -95,9 +61,9 @@ static int chunk_at(const struct file *f, uint64_t at,
 	uint8_t bytes[TR_CHUNK_HEADER];
 	ssize_t r;
 
-	if (f->size - at < sizeof bytes)
+	if (f->part.size - at < sizeof bytes)
 		return 0;
-	r = tr_pread_full(f->fd, bytes, sizeof bytes, (off_t)at);
+	r = tr_part_read(&f->part, bytes, sizeof bytes, at);
 	if (r < 0) {
 		char name[TR_CHUNK_NAME];
 
@@ -108,7 +74,7 @@ static int chunk_at(const struct file *f, uint64_t at,
 		return 0;
 	if (tr_chunk_decode(bytes, h, err) < 0)
 		return err->code == TR_EFEATURE ? -1 : 0;
-	return h->stored_size <= f->size - at - sizeof bytes;
+	return h->stored_size <= f->part.size - at - sizeof bytes;
 }
 
 static void note_chunk(struct tr_scan *s, const struct file *f, uint64_t at,
@@ -142,12 +108,12 @@ static int search_window(const struct file *f, uint64_t base, size_t n,
 static int resync(struct file *f, uint64_t from, uint64_t *at,
 		  struct tr_error *err)
 {
-	size_t room = f->size < WINDOW ? (size_t)f->size : WINDOW;
+	size_t room = f->part.size < WINDOW ? (size_t)f->part.size : WINDOW;
 
 	if (!f->window)
 		f->window = tr_alloc(room);
-	while (f->size - from >= TR_CHUNK_HEADER) {
-		ssize_t n = tr_pread_full(f->fd, f->window, room, (off_t)from);
+	while (f->part.size - from >= TR_CHUNK_HEADER) {
+		ssize_t n = tr_part_read(&f->part, f->window, room, from);
 		int r;
 
 		if (n < 4)
@@ -157,7 +123,7 @@ static int resync(struct file *f, uint64_t from, uint64_t *at,
 			return r < 0 ? -1 : 0;
 		from += (uint64_t)n - 3; /* a magic across the border */
 	}
-	*at = f->size;
+	*at = f->part.size;
 	return 0;
 }
 
@@ -165,7 +131,7 @@ static int scan_file(struct file *f, struct tr_scan *s, struct tr_error *err)
 {
 	uint64_t at = 0;
 
-	while (at < f->size) {
+	while (at < f->part.size) {
 		struct tr_chunk_header h;
 		uint64_t next;
 		int r = chunk_at(f, at, &h, err);
@@ -185,37 +151,33 @@ static int scan_file(struct file *f, struct tr_scan *s, struct tr_error *err)
 	return 0;
 }
 
-static int scan_number(int dirfd, uint32_t number, struct tr_scan *s,
-		       struct tr_error *err)
+static int scan_number(const struct tr_home *p, uint32_t number,
+		       struct tr_scan *s, struct tr_error *err)
 {
 	struct file f = {.number = number};
-	off_t size;
 	int r;
 
-	f.fd = tr_chunk_file_open(dirfd, number, &size, err);
-	if (f.fd < 0 && err->code == TR_ESYS && err->sys_errno == ENOENT) {
+	if (tr_chunk_file_open(p, number, &f.part, err) < 0) {
 		s->missing = true;
-		return 0;
+		return err->code == TR_ESYS && err->sys_errno == ENOENT ? 0 :
+									  -1;
 	}
-	if (f.fd < 0)
-		return -1;
-	f.size = (uint64_t)size;
 	r = scan_file(&f, s, err);
 	free(f.window);
-	close(f.fd);
+	tr_part_close(&f.part);
 	return r;
 }
 
-int tr_scan(int dirfd, struct tr_scan *s, struct tr_error *err)
+int tr_scan(const struct tr_home *p, struct tr_scan *s, struct tr_error *err)
 {
 	uint32_t files;
 
 	*s = (struct tr_scan){0};
-	if (tr_chunk_file_count(dirfd, &files, err) < 0)
+	if (tr_chunk_file_count(p, &files, err) < 0)
 		return -1;
 	s->missing = files == 0;
 	for (uint32_t i = 0; i < files; i++) {
-		if (scan_number(dirfd, i, s, err) < 0) {
+		if (scan_number(p, i, s, err) < 0) {
 			free(s->refs);
 			return -1;
 		}
