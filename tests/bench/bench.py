@@ -508,6 +508,79 @@ def row_diff(bench):
 
 LOOP = "i=0; while [ $i -lt 100 ]; do /bin/true; i=$((i + 1)); done"
 
+# --- trace-pack against tar and cp -------------------------------------------
+
+def pack_steps(trace, parent, name):
+    """What is compared: (step, command), each with its peer before it."""
+    return (
+        ("tar", ["tar", "-C", parent, "-cf", "tar", name]),
+        ("pack", [tool("pack"), "-q", "--force", "-o", "packed", trace]),
+        ("tar --zstd", ["tar", "-C", parent, "--zstd", "-cf", "tar.zst",
+                        name]),
+        ("pack --compress=zstd", [tool("pack"), "-q", "--force", "-o",
+                                  "packed.zst", trace]),
+        ("cp --reflink", ["cp", "-r", "--reflink=auto", trace, "copied"]),
+        ("tar -x", ["tar", "-C", "untarred", "-xf", "tar"]),
+        ("unpack", [tool("pack"), "-q", "-x", "packed", "-C", "unpacked"]),
+    )
+
+
+def time_steps(trace, total):
+    """Median wall seconds and bytes a second of each step."""
+    times = {}
+    for _ in range(RUNS):
+        for place in ("copied", "untarred", "unpacked"):
+            shutil.rmtree(place, ignore_errors=True)
+        os.mkdir("untarred")
+        for step, argv in pack_steps(trace, os.path.dirname(trace),
+                                     os.path.basename(trace)):
+            r = run(argv, "errors")
+            if r.status != 0:
+                raise Failed(f"{step}: {text_of('errors')[-200:]}")
+            times.setdefault(step, []).append(r.wall)
+    return {step: {"wall": round(statistics.median(w), 6),
+                   "bytes_per_second": round(total /
+                                             statistics.median(w))}
+            for step, w in times.items()}
+
+
+def pack_to(archive, *argv):
+    subprocess.run([tool("pack"), "-q", "--force", *argv, "-o", archive],
+                   check=True, stderr=subprocess.DEVNULL)
+    return size_of(archive)
+
+
+def row_pack(bench):
+    """One trace with large stored files, and ten of one program."""
+    place = os.path.join(bench.place, "packs")
+    os.mkdir(place)
+    os.chdir(place)
+    traces = [os.path.join(place, f"t{n}") for n in range(10)]
+    for trace in traces:
+        if run([tool("record"), "-q", "-o", trace, sys.executable, "-c",
+                "import json, ssl, sqlite3"], "errors").status != 0:
+            raise Failed(text_of("errors")[-200:])
+    total = sum(sizes(traces[0]))
+    result = {"type": "bench", "name": "pack", "bytes": total,
+              "steps": time_steps(traces[0], total)}
+    with open("have", "wb") as f:
+        subprocess.run([tool("pack"), "--have", traces[1]], check=True,
+                       stdout=f)
+    result["packed_bytes"] = pack_to("one", traces[0])
+    result["packed_without_have_bytes"] = pack_to(
+        "less", "--exclude-have", "have", traces[0])
+    result["packed_ten_bytes"] = pack_to("ten", *traces)
+    bench.emit(result)
+    for step, r in result["steps"].items():
+        print(f"{'pack':<10}{step:<22}{r['wall']:8.3f} s "
+              f"{r['bytes_per_second'] / 1e6:9.1f} MB/s")
+    print(f"{'':<10}one trace {result['packed_bytes'] / 1e6:.2f} MB, without "
+          f"what the receiver has "
+          f"{result['packed_without_have_bytes'] / 1e6:.2f} MB, ten traces "
+          f"{result['packed_ten_bytes'] / 1e6:.2f} MB")
+    shutil.rmtree(place)
+
+
 ROWS = {
     "costs": row_costs,
     "true": simple("true", ["true"]),
@@ -524,6 +597,7 @@ ROWS = {
     "python": simple("python", [sys.executable, "-c", SCRIPT]),
     "mutex": simple("mutex", [program("mutex")]),
     "tools": row_tools,
+    "pack": row_pack,
     "diff": row_diff,
 }
 
