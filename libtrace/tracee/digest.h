@@ -12,7 +12,7 @@
  * How it is computed is another matter.  Where the kernel tracks writes
  * (writes.h) only pages written since the last time are read.  Pages of private
  * file mappings that were never written are hashed once for all address
- * spaces that map the file.  Shared mappings change without a trace in the
+ * spaces that map the file (file_pages.h says when that is not exact).  Shared mappings change without a trace in the
  * process and are read every time.
  */
 #ifndef TR_TRACEE_DIGEST_H

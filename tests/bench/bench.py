@@ -234,7 +234,7 @@ class Bench:
 def compile_programs():
     to = os.path.join(BUILD, "bench")
     os.makedirs(to, exist_ok=True)
-    for name in ("costs", "compute", "calls", "mutex"):
+    for name in ("costs", "compute", "calls", "mutex", "resident"):
         subprocess.run([os.environ["CC"], "-std=gnu11", "-D_GNU_SOURCE", "-O2",
                         "-pthread", "-o", os.path.join(to, name),
                         os.path.join(SOURCE, name + ".c")], check=True)
@@ -506,6 +506,54 @@ def row_diff(bench):
     shutil.rmtree(where)
 
 
+def states(trace):
+    with subprocess.Popen([tool("dump"), "-f", "json", "-T", "state", trace],
+                          stdout=subprocess.PIPE) as p:
+        return sum(b'"root"' in line for line in p.stdout)
+
+
+def row_digest(bench):
+    """State digests of a process with a gigabyte of memory that writes a
+    megabyte of it every 10 ms: what they cost, in time and in the trace, and
+    how fast the gigabyte is read and hashed at the end."""
+    where = fresh(bench, "digest")
+    errors = os.path.join(bench.place, "errors")
+    argv = [program("resident"), "1024", "100"]
+    runs = {"native": [], "off": [], "exit": [], "10ms": []}
+    bytes_of, states_of = {}, {}
+    for _ in range(RUNS):
+        runs["native"].append(run(argv, errors))
+        for when in ("off", "exit", "10ms"):
+            trace = os.path.join(where, when)
+            shutil.rmtree(trace, ignore_errors=True)
+            runs[when].append(run([tool("record"), "--digest=" + when, "-o",
+                                   trace, *argv], errors))
+            check_recording(runs[when][-1], trace, errors)
+            bytes_of[when] = size_of(os.path.join(trace, "chunks"))
+            states_of[when] = states(trace)
+    replay = [run([tool("replay"), os.path.join(where, "10ms")], errors)
+              for _ in range(RUNS)]
+    if any(r.status != 0 for r in replay):
+        raise Failed("replay: " + text_of(errors)[-200:])
+    wall = {k: median(r, "wall") for k, r in runs.items()}
+    row = {"type": "bench", "name": "digest", "runs": RUNS,
+           **{k: figures(r) for k, r in runs.items()},
+           "replay": figures(replay),
+           "record_ratio": round(wall["10ms"] / wall["native"], 2),
+           "replay_ratio": round(median(replay, "wall") / wall["native"], 2),
+           "states": states_of["10ms"],
+           "bytes_per_digest": round((bytes_of["10ms"] - bytes_of["off"]) /
+                                     states_of["10ms"], 1),
+           "gb_per_s": round(2 ** 30 / 1e9 /
+                             max(wall["exit"] - wall["off"], 1e-3), 2)}
+    print(f"digest    native {wall['native']:.2f} s, recorded with 10ms "
+          f"{row['record_ratio']:.2f}, replayed {row['replay_ratio']:.2f}; "
+          f"{row['states']} states of {row['bytes_per_digest']:.0f} bytes; "
+          f"1 GB at {row['gb_per_s']:.1f} GB/s", flush=True)
+    bench.emit(row)
+    shutil.rmtree(where)
+
+
 LOOP = "i=0; while [ $i -lt 100 ]; do /bin/true; i=$((i + 1)); done"
 
 # --- trace-pack against tar and cp -------------------------------------------
@@ -599,6 +647,7 @@ ROWS = {
     "tools": row_tools,
     "pack": row_pack,
     "diff": row_diff,
+    "digest": row_digest,
 }
 
 
