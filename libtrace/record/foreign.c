@@ -38,6 +38,7 @@ static void settle(struct recorder *r, struct task *o)
 {
 	if (o->in_call && !o->new_image)
 		rec_call_record_entry(r, o);
+	rec_capture_disturbed(r, o->as->domain);
 	if (computes(o) || (o->vt && o->vt->stopped && !o->vt->exact))
 		rec_stop_replay(r, o, TR_NOTE_ASYNC, "another task changed "
 				"its memory or registers while it computed");
