@@ -144,6 +144,7 @@ lucky() {
 @test "workload: clocks" { workload clocks; }
 @test "workload: compute timer" { workload compute_timer; }
 @test "workload: conditions" { workload conditions; }
+@test "workload: deadly threads" { workload deadly_threads; }
 @test "workload: descriptors" { workload descriptors; }
 @test "workload: detached" { workload detached; }
 @test "workload: early reader" { lucky early_reader; }
@@ -166,6 +167,7 @@ lucky() {
 @test "workload: pingpong" { workload pingpong; }
 @test "workload: pipes" { workload pipes; }
 @test "workload: polling" { workload polling; }
+@test "workload: process groups" { workload process_groups; }
 @test "workload: proc self" { workload proc_self; }
 @test "workload: races" { workload races; }
 @test "workload: robust mutex" { workload robust_mutex; }
