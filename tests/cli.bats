@@ -80,11 +80,11 @@ trouble() {
 	done
 }
 
-@test "--format: only auto, text and json" {
+@test "--format: only what is listed" {
 	for t in trace-replay trace-dump trace-verify trace-pack trace-diff; do
 		expect 2 "$t" --format=xml
 		one_error "$t"
-		has "$stderr" "auto, text or json"
+		has "$stderr" "is not auto, text"
 		expect 2 "$t" -f ''
 		one_error "$t"
 	done

@@ -15,7 +15,7 @@ TOOLS='trace-record trace-replay trace-dump trace-diff trace-verify trace-pack'
 PATH=$BUILD/bin:/usr/bin:/usr/sbin:$PATH
 
 setup() {
-	# A run with a time limit (see .ci/run) begins no test after it.
+	# A run with a time limit begins no test after it.
 	[ -z "${DEADLINE:-}" ] || [ "$(date +%s)" -lt "$DEADLINE" ] ||
 		skip "no time left in this run"
 	export HOME=$BATS_TEST_TMPDIR/home XDG_DATA_HOME=

@@ -6,11 +6,11 @@
 
 uint64_t tr_page_hash(const void *page)
 {
-	const uint64_t *words = page;
+	const uint8_t *bytes = page;
 	uint64_t hash;
 
 	/* Most pages of zeros are told apart by a look. */
-	if (words[0] == 0 && memcmp(words, words + 1, TR_PAGE - 8) == 0)
+	if (bytes[0] == 0 && memcmp(bytes, bytes + 1, TR_PAGE - 1) == 0)
 		return 0;
 	hash = XXH3_64bits(page, TR_PAGE);
 	return hash ? hash : 1;

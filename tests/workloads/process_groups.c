@@ -97,8 +97,8 @@ static void group(void)
 static void storm(void)
 {
 	signal(SIGCHLD, on_child);
-	for (int i = 0; i < 30; i++) {
-		pid_t pid = i % 2 ? fork() : vfork();
+	for (volatile int i = 0; i < 30; i++) {
+		volatile pid_t pid = i % 2 ? fork() : vfork();
 
 		CHECK(pid >= 0);
 		if (pid == 0)
