@@ -37,7 +37,14 @@ TOOLS := trace-record trace-replay trace-dump trace-diff trace-verify trace-pack
 GEN := $(BUILD)/libtrace/model/tables.c
 LIB_SRC := $(wildcard libtrace/*/*.c)
 LIB_ASM := $(wildcard libtrace/*/*.S)
-LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/%.o) $(LIB_ASM:%.S=$(BUILD)/%.o) $(GEN:.c=.o)
+# Code for traced programs: one block of position-independent bytes.
+CALLS := $(BUILD)/libtrace/intercept/calls.o
+CALLS_OBJ := $(patsubst %,$(BUILD)/libtrace/intercept/inject/%.o,enter call end)
+CALLS_CFLAGS := -std=gnu11 $(WARN) -O2 -ffreestanding -fno-builtin -fpie \
+	-fno-stack-protector -fno-asynchronous-unwind-tables -fno-jump-tables \
+	-mgeneral-regs-only -fcf-protection=none -MMD -MP
+LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/%.o) $(LIB_ASM:%.S=$(BUILD)/%.o) \
+	$(GEN:.c=.o) $(CALLS)
 CLI_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard cmd/cli/*.c))
 # Archives, so that a tool has in it only what it uses.
 LIB := $(BUILD)/libtrace.a
@@ -83,6 +90,19 @@ $(BUILD)/%.o: %.S | $(DEPS)
 
 $(BUILD)/%.o: $(BUILD)/%.c | $(DEPS)
 	$(CC) $(CPPFLAGS) $(TR_CFLAGS) $(CFLAGS) -c -o $@ $<
+
+$(BUILD)/libtrace/intercept/inject/%.o: libtrace/intercept/inject/%.c | $(DEPS)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CALLS_CFLAGS) -c -o $@ $<
+
+$(CALLS): $(CALLS_OBJ)
+	$(LD) -r -o $@.tmp $(CALLS_OBJ)
+	@# Data beside the code would not be where the code is placed.
+	@! objdump -h $@.tmp | grep -E ' \.(rodata|data|bss)[^ ]* +0*[1-9a-f]' || \
+		{ echo 'libtrace/intercept/inject has data' >&2; exit 1; }
+	@! nm -u $@.tmp | grep . || \
+		{ echo 'libtrace/intercept/inject needs a library' >&2; exit 1; }
+	objcopy --rename-section .text=.rodata.calls,alloc,load,readonly,data,contents $@.tmp $@
 
 $(GEN): formats/syscalls.tbl formats/ioctls.tbl formats/flags.tbl libtrace/model/generate.awk
 	@mkdir -p $(@D)

@@ -162,3 +162,40 @@ load helpers
 	kill -9 "$recorder"
 	wait "$recorder" || true
 }
+
+# How many calls of the trace code in the program made by itself.
+buffered() {
+	trace-dump -f json -T syscall "$1" |
+		jq -s 'map(select(.origin == "buffered")) | length'
+}
+
+@test "frequent calls are made inside the program, or not" {
+	run_dd() {
+		expect 0 trace-record "$@" dd status=none if=/dev/zero of=copy \
+			bs=64 count=1000
+	}
+	run_dd --intercept -o t
+	[ "$(buffered t)" -gt 1900 ] || fail "$(buffered t) calls"
+	run_dd -o n
+	[ "$(buffered n)" = 0 ]
+	for t in t n; do
+		rm copy
+		expect 0 trace-replay "$t"
+		[ ! -e copy ]
+		has "$stderr" identical
+		expect 0 trace-verify "$t"
+		: >copy
+	done
+	expect 0 trace-diff t n
+}
+
+@test "a kill of the recorder loses little of what was done inside" {
+	mkfifo go
+	trace-record --intercept -o t sh -c 'for i in 1 2 3 4 5 6 7 8 9; do
+		test -e /nowhere/$i; done; echo go >go; while :; do :; done' &
+	cat go
+	sleep 1
+	kill -9 $!
+	wait $! || true
+	has "$(trace-dump t)" /nowhere/9
+}

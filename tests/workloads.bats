@@ -157,6 +157,11 @@ lucky() {
 @test "workload: growing file" { workload growing_file; }
 @test "workload: identity" { workload identity; }
 @test "workload: long turns" { workload long_turns; }
+@test "workload: inside" { workload inside; }
+@test "workload: inside, calls made inside" {
+	once inside --intercept
+	expect 0 trace-verify t
+}
 @test "workload: longjmp" { workload longjmp; }
 @test "workload: many children" { workload many_children; }
 @test "workload: map files" { workload map_files; }

@@ -87,7 +87,8 @@ enum tr_event_type {
 	X(OFFSET, 37, "offset", U, D)   /* where a call wrote in `file` */     \
 	X(PLACE, 38, "place", U, D)     /* enum tr_place */                    \
 	X(DEBUG_REGISTER, 39, "debug_register", U, D) /* poke: its number */   \
-	X(VALUE, 40, "value", U, H)     /* and what it holds from now on */ \
+	X(VALUE, 40, "value", U, H)     /* and what it holds from now on; of   \
+					   a call: where its site now jumps */ \
 	X(ROOT, 41, "root", U, H)       /* digest of all memory */             \
 	X(PAGES, 42, "pages", U, D)     /* 1: sha256 is that of pages */       \
 	X(EXPOSED, 43, "exposed", U, D) /* memory was written as others ran */ \
@@ -127,6 +128,7 @@ enum tr_origin {
 	TR_ORIGIN_DENIED = 1,     /* the recorder answered with an errno */
 	TR_ORIGIN_EMULATED = 2,   /* the recorder answered in the kernel's place */
 	TR_ORIGIN_CAPTURED = 3,   /* unknown to the model; changed pages recorded */
+	TR_ORIGIN_BUFFERED = 4,   /* the kernel, called by injected code */
 };
 
 enum tr_sig_action {

@@ -28,6 +28,8 @@ static const char *origin_name(uint64_t origin)
 		return "emulated";
 	case TR_ORIGIN_CAPTURED:
 		return "captured";
+	case TR_ORIGIN_BUFFERED:
+		return "buffered";
 	default:
 		return NULL;
 	}

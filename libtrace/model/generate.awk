@@ -290,6 +290,7 @@ function syscall_line(    i, n, part, class, args)
 	sys_nr[$1] = 1
 	sys_name[$2] = 1
 	class = class_of($3)
+	quick = $3 == "quick" ? "true" : "false"
 	row_n = NF - 3
 	for (i = 0; i < row_n; i++) {
 		n = split($(i + 4), part, ":")
@@ -305,8 +306,8 @@ function syscall_line(    i, n, part, class, args)
 	args = ""
 	for (i = 0; i < row_n; i++)
 		args = args arg_of(row_name[i], row_type[i], row_shown[i])
-	rows = rows sprintf("\t[%s] = {%s, \"%s\", %s, %s, %d, {\n%s\t}},\n",
-			    $1, $1, $2, class, deny, row_n,
+	rows = rows sprintf("\t[%s] = {%s, \"%s\", %s, %s, %s, %d, {\n%s\t}},\n",
+			    $1, $1, $2, class, deny, quick, row_n,
 			    args == "" ? "\t\t{0},\n" : args)
 	sys_checks = sys_checks sprintf("#ifdef __NR_%s\n\t{\"%s\", " \
 		"__NR_%s, %s},\n#endif\n", $2, $2, $2, $1)
@@ -320,6 +321,7 @@ BEGIN {
 	n = split("plain map task signal unmodelled", word, " ")
 	for (i = 1; i <= n; i++)
 		class_name[word[i]] = "TR_SYS_" toupper(word[i])
+	class_name["quick"] = class_name["plain"]
 }
 
 FNR == 1 {

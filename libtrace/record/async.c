@@ -58,6 +58,8 @@ static bool at_an_event(const struct task *t, uint64_t ip)
 	for (size_t i = 0; i < ps->n; i++)
 		if (ps->p[i].addr == ip || ps->p[i].addr == ip - 1)
 			return true;
+	if (tr_calls_lead_in(&t->as->calls, ip))
+		return true;
 	return tr_memory_read(t->tid, ip, code, sizeof code) == 0 &&
 	       code[0] == 0x0f && code[1] == 0x05;
 }
@@ -125,6 +127,7 @@ static bool step_to_place(struct recorder *r, struct task *t,
 		return true;
 	/* What waits for the task comes then, or later. */
 	forbid_traps(t, mask);
+	rec_calls_trace_next(t);
 	rec_resume(t, TR_RESUME_CONT, 0);
 	return false;
 }
@@ -299,6 +302,12 @@ void rec_interrupted(struct recorder *r, struct task *t)
 	t->force = false;
 	if (tr_tracee_get_regs(t->tid, &regs) < 0)
 		return;
+	if (tr_calls_hold(regs.rip)) {
+		/* It stops again when the call is over. */
+		t->yields = reason == TR_ASYNC_PREEMPT;
+		rec_calls_expel(t, &regs);
+		return;
+	}
 	if (!tr_at_call_boundary(&regs) && !record_point(r, t, reason))
 		return;
 	if (reason == TR_ASYNC_SIGNAL)

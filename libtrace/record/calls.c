@@ -282,7 +282,7 @@ static void begin(struct recorder *r, struct task *t,
 	struct tr_ranges in = {0};
 	int fd;
 
-	fl->entry = *regs;
+	fl->entry = t->seen = *regs;
 	fl->since = tr_now_ns();
 	fl->sys = tr_sys_lookup(regs->orig_rax);
 	fl->call = (struct tr_call){
@@ -296,8 +296,10 @@ static void begin(struct recorder *r, struct task *t,
 	capture_args(t, &in);
 	tr_ranges_release(&in);
 	fd = tr_sys_write_fd(fl->call.nr);
-	if (fd >= 0)
+	if (fd >= 0) {
 		fl->output = output_of(t, fl->call.args[fd]);
+		rec_calls_know_fd(r, t, fl->call.args[fd], fl->output);
+	}
 	fl->denied = denial(t);
 	t->in_call = true;
 	if (!fl->denied)
@@ -308,7 +310,11 @@ void rec_call_enter(struct recorder *r, struct task *t)
 {
 	struct tr_regs regs;
 
-	if (tr_tracee_get_regs(t->tid, &regs) < 0)
+	if (tr_tracee_get_regs(t->tid, &regs) < 0 ||
+	    rec_calls_leaves(t, &regs))
+		return;
+	if (tr_calls_come_home(&t->as->calls, &regs) &&
+	    tr_tracee_set_regs(t->tid, &regs) < 0)
 		return;
 	if (t->in_call && t->fl.interrupted) {
 		/* The kernel restarts the interrupted call, by its own number
@@ -321,6 +327,10 @@ void rec_call_enter(struct recorder *r, struct task *t)
 	}
 	rec_call_release(t);
 	begin(r, t, &regs);
+	if (regs.orig_rax == SYS_mremap)
+		tr_calls_unpatch(t->tid, &t->as->calls, regs.rdi,
+				 regs.rdi + regs.rsi);
+	rec_calls_patch(r, t, &regs);
 	rec_release_held(t);
 	if (!rec_traced_entry(r, t))
 		rec_call_proceed(r, t);
@@ -428,6 +438,9 @@ static void after_call(struct recorder *r, struct task *t)
 	switch (c->nr) {
 	case SYS_munmap:
 		if (c->result == 0)
+			tr_calls_unmap(&t->as->calls, c->args[0],
+				       c->args[0] + c->args[1]);
+		if (c->result == 0)
 			tr_patches_drop(&t->as->patches, c->args[0],
 					c->args[0] + c->args[1]);
 		break;
@@ -466,6 +479,22 @@ static void after_call(struct recorder *r, struct task *t)
 	case SYS_sched_setattr:
 		for (struct task *o = r->tasks; o; o = o->next)
 			rec_update_priority(o);
+		break;
+	case SYS_mprotect:
+	case SYS_pkey_mprotect:
+		if (c->args[2] & PROT_WRITE)
+			tr_calls_leave(&t->as->calls, c->args[0],
+				       c->args[0] + c->args[1]);
+		break;
+	case SYS_close:
+		rec_calls_forget_fd(t, c->args[0]);
+		break;
+	case SYS_dup2:
+	case SYS_dup3:
+		rec_calls_forget_fd(t, c->args[1]);
+		break;
+	case SYS_close_range:
+		rec_calls_forget_fds(t);
 		break;
 	case SYS_seccomp:
 		if (c->result == 0 && c->args[0] == SECCOMP_SET_MODE_FILTER)
@@ -531,6 +560,8 @@ static void emit_call(struct recorder *r, struct task *t,
 	}
 	tr_event_set(&ev, TR_F_RESULT, (uint64_t)fl->call.result);
 	tr_event_set(&ev, TR_F_DURATION, fl->until - fl->since);
+	if (fl->hole)
+		tr_event_set(&ev, TR_F_VALUE, fl->hole);
 	if (fl->output)
 		tr_event_set(&ev, TR_F_OUTPUT, (uint64_t)fl->output);
 	if (fl->recorded)
@@ -634,6 +665,7 @@ void rec_call_exit(struct recorder *r, struct task *t)
 	}
 	if (tr_tracee_get_regs(t->tid, &regs) < 0 || !mark_boundary(t, &regs))
 		return;
+	t->seen = regs;
 	if (rec_is_wait(t) && rec_wait_exit(r, t, &regs))
 		return;
 	t->fl.call.result = (int64_t)regs.rax;
@@ -641,6 +673,7 @@ void rec_call_exit(struct recorder *r, struct task *t)
 	if (t->fl.call.nr != SYS_rt_sigreturn && !t->fl.skipped &&
 	    rec_is_restart((int64_t)regs.rax)) {
 		t->fl.interrupted = true;
+		rec_calls_trace_next(t);
 		if (!rec_traced_broken(r, t))
 			rec_resume(t, TR_RESUME_CONT, 0);
 		return;

@@ -48,11 +48,19 @@ static size_t fitting(const struct tr_event *ev, size_t first)
 
 void rec_emit(struct recorder *r, struct tr_event *ev)
 {
+	rec_emit_at(r, ev, tr_now_ns());
+}
+
+void rec_emit_at(struct recorder *r, struct tr_event *ev, uint64_t now)
+{
 	struct tr_mem *mem = ev->mem;
 	size_t total = ev->nmem, done = fitting(ev, 0), parts = 0;
 
 	ev->number = ++r->number;
-	ev->time = tr_now_ns() - r->start_ns;
+	/* Times of calls that were not seen are guesses: keep the order. */
+	if (now - r->start_ns > r->latest)
+		r->latest = now - r->start_ns;
+	ev->time = r->latest;
 	for (size_t i = done; i < total; parts++)
 		i += fitting(ev, i);
 	if (parts)

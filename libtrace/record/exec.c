@@ -161,6 +161,8 @@ static int emit_image(struct recorder *r, struct task *t,
 	ev.nmem = im.nmem;
 	rec_emit(r, &ev);
 	for (size_t i = 0; i < im.nmap; i++)
+		tr_calls_map(&t->as->calls, &im.map[i]);
+	for (size_t i = 0; i < im.nmap; i++)
 		if (tr_patch_mapping(t->tid, &im.map[i], &r->sites,
 				     &t->as->patches, err) < 0) {
 			tr_image_release(&im);
@@ -195,6 +197,7 @@ void rec_exec_done(struct recorder *r, struct task *t)
 	if (t->started)
 		leave_old(r, t);
 	rec_call_release(t);
+	t->seen = regs;
 	t->started = true;
 	if (regs.cs != CS_64BIT) {
 		rec_stop_replay(r, t, TR_NOTE_NOT_64BIT,
@@ -203,8 +206,10 @@ void rec_exec_done(struct recorder *r, struct task *t)
 		   emit_image(r, t, &regs, &s, &err) < 0) {
 		rec_stop_replay(r, t, TR_NOTE_UNMODELLED, "execve: %.150s",
 				err.text);
-	} else if (r->options->digest != TR_DIGEST_OFF) {
-		rec_state(r, t, true);
+	} else {
+		rec_calls_begin(r, t);
+		if (r->options->digest != TR_DIGEST_OFF)
+			rec_state(r, t, true);
 	}
 	rec_forced_exec(t);
 	t->no_cldstop = false; /* execve resets what handlers were set to */

@@ -232,10 +232,14 @@ static void hide_patches(const struct task *t, const struct transfer *x)
 
 void rec_show_pieces(const struct task *o, struct tr_event *ev)
 {
-	for (size_t i = 0; i < ev->nmem; i++)
-		tr_patches_show(&o->as->patches, ev->mem[i].addr,
-				(void *)(uintptr_t)ev->mem[i].bytes.data,
+	for (size_t i = 0; i < ev->nmem; i++) {
+		void *bytes = (void *)(uintptr_t)ev->mem[i].bytes.data;
+
+		tr_patches_show(&o->as->patches, ev->mem[i].addr, bytes,
 				ev->mem[i].bytes.len);
+		tr_calls_show(&o->as->calls, ev->mem[i].addr, bytes,
+			      ev->mem[i].bytes.len);
+	}
 }
 
 static void record_writes(struct recorder *r, const struct task *t,

@@ -36,6 +36,7 @@ void rec_aspace_leave(struct recorder *r, struct task *t)
 	free(as->blocks);
 	free(as->writable);
 	rec_growth_release(as);
+	tr_calls_release(&as->calls);
 	free(as);
 }
 
@@ -104,8 +105,23 @@ static void inherit(struct recorder *r, struct task *t, struct task *child,
 	rec_forced_inherit(t, child);
 	if (flags & CLONE_CHILD_CLEARTID)
 		child->clear_tid = t->fl.entry.r10;
-	if (flags & CLONE_VM)
+	if (flags & CLONE_VM) {
+		if (!(flags & CLONE_FILES)) {
+			t->as->mixed_files = true;
+			rec_calls_forget_fds(t);
+		}
 		return;
+	}
+	child->as->intercept = t->as->intercept;
+	child->as->shared_files = t->as->shared_files;
+	if (flags & CLONE_FILES) {
+		t->as->shared_files = child->as->shared_files = true;
+		rec_calls_forget_fds(t);
+		rec_calls_forget_fds(child);
+	}
+	child->as->alone = t->as->alone;
+	child->as->drained = t->as->drained;
+	tr_calls_copy(&child->as->calls, &t->as->calls);
 	child->as->stopped = t->as->stopped;
 	child->as->shared = t->as->shared;
 	child->as->undumpable = t->as->undumpable;
@@ -209,6 +225,7 @@ void rec_task_first_stop(struct recorder *r, struct task *t)
 	tr_event_set(&ev, TR_F_PARENT, t->parent);
 	if (child_tid_range(&ev.regs, &rg))
 		rec_read_ranges(r, t, &out, &ev);
+	t->seen = ev.regs;
 	rec_emit(r, &ev);
 	t->started = true;
 	rec_update_priority(t);

@@ -53,6 +53,7 @@ void rec_after_mapping(struct recorder *r, struct task *t,
 			rec_map_shared(r, t, st, m->file, writable);
 	}
 	rec_growth_mapped(t, m, st);
+	tr_calls_map(&t->as->calls, m);
 	tr_patches_drop(&t->as->patches, m->start, m->end);
 	if (tr_patch_mapping(t->tid, m, &r->sites, &t->as->patches, &err) < 0)
 		rec_stop_replay(r, t, TR_NOTE_UNMODELLED, "%s", err.text);

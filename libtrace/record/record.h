@@ -30,6 +30,7 @@ struct tr_record_options {
 	uint64_t slice_ns;          /* a thread's turn lasts so long */
 	uint64_t max_defer_ns;      /* and so much longer, or a signal waits so
 				       long, for the next system call */
+	bool intercept;             /* code in the program makes frequent calls */
 	bool chaos;                 /* schedule threads at random, stop
 				       computations at random */
 	uint64_t seed;              /* of chaos */

@@ -30,6 +30,11 @@ void rec_resume(struct task *t, int how, int sig)
 	/* ESRCH: SIGKILL took it; its death is reported like any other. */
 	if (tr_tracee_resume(t->tid, (enum tr_resume)how, sig) < 0)
 		return;
+	if (!t->stop_later || t->leaving)
+		return;
+	t->stop_later = false;
+	if (tr_tracee_resume(t->tid, TR_RESUME_INTERRUPT, 0) < 0)
+		return;
 }
 
 /* PTRACE_EVENT_STOP: a new task, a group-stop, or its end. */
@@ -42,6 +47,8 @@ static void event_stop(struct recorder *r, struct task *t, int sig)
 		return;
 	}
 	t->interrupting = 0;
+	if (t->vt && sig == SIGTRAP && rec_calls_stop_later(t))
+		return;
 	if (rec_traced_event_stop(r, t, sig))
 		return;
 	if (sig == SIGSTOP || sig == SIGTSTP || sig == SIGTTIN ||
@@ -76,8 +83,11 @@ void rec_dispatch(struct recorder *r, struct task *t, int status)
 		rec_task_died(r, t, status);
 		return;
 	}
+	rec_calls_drain(r, t);
 	if (tr_stopped_by_syscall(status)) {
-		if (t->new_image || (t->in_call && !t->fl.interrupted))
+		if (t->leaving)
+			rec_calls_left(r, t);
+		else if (t->new_image || (t->in_call && !t->fl.interrupted))
 			rec_call_exit(r, t);
 		else
 			rec_call_enter(r, t);
@@ -164,6 +174,7 @@ static void look_after_waiting(struct recorder *r, uint64_t *tick_ns)
 {
 	uint64_t wanted;
 
+	rec_calls_tick(r);
 	rec_force_overdue(r);
 	rec_preempt(r);
 	r->hurry = rec_signals_waiting(r) || rec_sched_waiting(r);
@@ -273,6 +284,9 @@ int tr_record(const struct tr_record_options *o, struct tr_record_result *res,
 		return -1;
 	r.sites.tsc_traps = tr_tsc_traps();
 	r.digester = tr_digester_new();
+	/* Audits compare, digests cover and chaos interferes at every call. */
+	r.intercept = o->intercept && !o->audit && !o->chaos &&
+		      o->digest != TR_DIGEST_EVERY;
 	/* Helper threads must not take the signals meant for this one. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &mask);

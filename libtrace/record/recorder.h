@@ -24,6 +24,7 @@
 #include "libtrace/state/maps.h"
 #include "libtrace/store/store.h"
 #include "libtrace/tracee/state_event.h"
+#include "libtrace/tracee/calls.h"
 #include "libtrace/tracee/pages.h"
 #include "libtrace/tracee/patch.h"
 
@@ -73,6 +74,14 @@ struct aspace {
 		int fd;
 	} *followed;
 	size_t nfollowed, followed_cap;
+	struct tr_calls calls;
+	bool intercept;   /* its calls may be made by the injected code */
+	bool alone;        /* as the injected code was told */
+	bool mixed_files;  /* its tasks may have different descriptors */
+	bool shared_files; /* other address spaces change its descriptors */
+	uint64_t drained; /* when the log was last looked at, */
+	uint64_t log_from, log_done; /* and the bytes and calls seen then */
+	struct tr_regs last; /* registers after its last call in the log */
 };
 
 /* A signal taken from the kernel but not yet given to the program. */
@@ -109,6 +118,7 @@ struct inflight {
 	bool pausing;       /* and waits in pause(2) */
 	bool unknown;       /* the model does not know what it writes */
 	bool layout_changed; /* unknown, and mappings changed */
+	uint64_t hole;       /* where its site's jump was put, or 0 */
 	struct tr_pages *pages; /* memory before it, or NULL */
 };
 
@@ -125,6 +135,9 @@ struct task {
 	bool untraced;     /* made with CLONE_UNTRACED, which was taken out */
 	bool in_call;
 	bool new_image;    /* execve has replaced the address space */
+	bool leaving;      /* stopped at its exit from injected code */
+	bool stop_later;   /* to be stopped when it is out of it */
+	struct tr_regs seen; /* when a call of its was last traced */
 	struct inflight fl;
 	struct held_signal *held;
 	size_t nheld, held_cap;
@@ -197,9 +210,14 @@ struct recorder {
 	struct tr_site_cache sites;
 	struct tr_digester *digester;
 	struct tr_state_room state_room;
+	bool intercept;
+	struct tr_calls_control *control; /* what the injected code begins with */
+	struct tr_padding_cache padding;
+	uint8_t *log; /* room for one log */
 	FILE *audit; /* where disagreements with the model go, or NULL */
 
 	uint64_t start_ns, number;
+	uint64_t latest; /* time of the last event */
 	uint32_t next_task, next_stream;
 	uint64_t files;
 	struct task *tasks;
@@ -232,6 +250,7 @@ struct recorder {
 
 /* events.c: numbering and writing events. */
 void rec_emit(struct recorder *r, struct tr_event *ev);
+void rec_emit_at(struct recorder *r, struct tr_event *ev, uint64_t now);
 struct tr_event rec_event(enum tr_event_type type, const struct task *t);
 /* From here on the task's address space cannot be replayed. */
 void rec_stop_replay(struct recorder *r, struct task *t, enum tr_note code,
@@ -290,6 +309,37 @@ void rec_call_release(struct task *t);
 int rec_refusal(const struct tr_call *c);
 /* True when the task is told *result, and nothing is done. */
 bool rec_pretend(struct task *t, int64_t *result);
+
+/* buffered.c: calls made by the injected code. */
+/* A new image, stopped before its first instruction. */
+void rec_calls_begin(struct recorder *r, struct task *t);
+/* The task stopped: record what it did since it last ran. */
+void rec_calls_drain(struct recorder *r, struct task *t);
+/* Record what running tasks have done so far, and see that turns end. */
+void rec_calls_tick(struct recorder *r);
+/* The task runs on: tell the injected code what has changed. */
+void rec_calls_update(const struct recorder *r, struct task *t);
+/* A call was traced: let the injected code make the next one at its site. */
+void rec_calls_patch(struct recorder *r, struct task *t,
+		     const struct tr_regs *regs);
+/* The next call must be traced. */
+void rec_calls_trace_next(struct task *t);
+/* A descriptor is the output with that number or none (0), or may change. */
+void rec_calls_know_fd(struct recorder *r, struct task *t, uint64_t fd,
+		       int output);
+void rec_calls_forget_fd(struct task *t, uint64_t fd);
+void rec_calls_forget_fds(struct task *t);
+/* The task is at its exit from the injected code, as asked for. */
+bool rec_calls_leaves(struct task *t, struct tr_regs *regs);
+void rec_calls_left(struct recorder *r, struct task *t);
+/* The task stopped inside the injected code: see that it comes out. */
+void rec_calls_expel(struct task *t, struct tr_regs *regs);
+/* The task's tracer has stopped it: when it is inside the injected code, that
+ * has to wait. */
+bool rec_calls_stop_later(struct task *t);
+/* A fault of the injected code itself: true when that was dealt with. */
+bool rec_calls_fault(struct recorder *r, struct task *t, int sig, int si_code,
+		     struct tr_regs *regs);
 
 /* mapping.c: calls that map. */
 /* The mapping a successful call made and the status of the file behind it; -1
@@ -403,6 +453,8 @@ void rec_write_shared(struct recorder *r, const struct task *t,
 bool rec_file_offset(const struct task *t, uint64_t *offset, bool *writes);
 /* The store's id of a file that is mapped shared, or 0. */
 int64_t rec_shared_file(const struct recorder *r, const struct stat *st);
+/* Does the recording map the descriptor's file shared? */
+bool rec_maps_shared(const struct recorder *r, const struct task *t, int fd);
 void rec_shared_forget(struct recorder *r, const struct domain *d);
 
 /* ptrace.c: tracees of recorded tasks.  Each tells whether the task is held,

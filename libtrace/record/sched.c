@@ -107,6 +107,7 @@ static void give_turn(struct recorder *r, struct domain *d, struct task *t)
 	/* Now nobody else of the domain is running. */
 	if (t->state_due)
 		rec_state(r, t, t->run_sig == 0);
+	rec_calls_update(r, t);
 	rec_resume(t, t->run_how, t->run_sig);
 }
 

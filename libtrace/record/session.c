@@ -97,7 +97,10 @@ static int open_parts(struct recorder *r, struct tr_error *err)
 	r->writer = tr_writer_open(r->dirfd, err);
 	if (!r->writer)
 		return -1;
-	r->sites.dirfd = r->dirfd;
+	r->sites.dirfd = r->padding.dirfd = r->dirfd;
+	r->log = tr_alloc(TR_INJECT_LOG_SIZE);
+	r->control = tr_alloc(sizeof *r->control);
+	tr_rules_fill(r->control);
 	return 0;
 }
 
@@ -127,6 +130,9 @@ static void release(struct recorder *r)
 	r->store = NULL;
 	tr_manifest_release(&r->manifest);
 	tr_site_cache_release(&r->sites);
+	tr_padding_cache_release(&r->padding);
+	free(r->log);
+	free(r->control);
 	tr_buf_release(&r->scratch);
 	free(r->pieces);
 	free(r->cpus);

@@ -61,6 +61,9 @@ void rec_map_shared(struct recorder *r, struct task *t, const struct stat *st,
 	}
 	if (writable)
 		rec_note(r, t->as->stream, t->id, TR_NOTE_SHARED_WRITABLE, "");
+	/* Writes to the file must be seen from now on. */
+	for (struct task *o = r->tasks; o; o = o->next)
+		rec_calls_forget_fds(o);
 	TR_GROW(r->shared, r->nshared, r->shared_cap);
 	r->shared[r->nshared++] =
 		(struct shared_file){st->st_dev, st->st_ino, file, d, writable};
@@ -81,6 +84,17 @@ int64_t rec_shared_file(const struct recorder *r, const struct stat *st)
 	const struct shared_file *s = find(r, st);
 
 	return s ? s->file : 0;
+}
+
+bool rec_maps_shared(const struct recorder *r, const struct task *t, int fd)
+{
+	char path[64];
+	struct stat st;
+
+	if (!r->nshared)
+		return false;
+	snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)t->tid, fd);
+	return stat(path, &st) == 0 && find(r, &st);
 }
 
 /* The file position after the call, from /proc/PID/fdinfo/FD. */

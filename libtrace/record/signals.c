@@ -289,12 +289,18 @@ static void restore_told(struct recorder *r, const struct task *t, int sig,
 		return;
 }
 
-static void hold(struct recorder *r, struct task *t, const siginfo_t *si)
+static void keep(struct recorder *r, struct task *t, const siginfo_t *si)
 {
 	TR_GROW(t->held, t->nheld, t->held_cap);
 	t->held[t->nheld++] = (struct held_signal){
 		.info = *si, .since = tr_now_ns(), .passed = t->passed};
 	r->hurry = true;
+}
+
+static void hold(struct recorder *r, struct task *t, const siginfo_t *si)
+{
+	keep(r, t, si);
+	rec_calls_trace_next(t);
 	rec_go_on(r, t, 0); /* it keeps its turn */
 }
 
@@ -343,13 +349,20 @@ void rec_signal_stop(struct recorder *r, struct task *t, int sig)
 		trapped_insn(r, t, sig, &regs, &site);
 		return;
 	}
+	if (rec_calls_fault(r, t, sig, si.si_code, &regs))
+		return;
 	restore_told(r, t, sig, &si);
 	t->passed = restore_info(t, sig, &si);
 	boundary = tr_signal_is_fault(sig, si.si_code) ||
-		   tr_at_call_boundary(&regs);
+		   (tr_at_call_boundary(&regs) && !tr_calls_hold(regs.rip));
 	disposition = disposition_of(t->tid, sig);
 	if (sig == SIGCONT)
 		continued(r, t);
+	if (tr_calls_hold(regs.rip) && must_be_exact(t, disposition)) {
+		keep(r, t, &si);
+		rec_calls_expel(t, &regs);
+		return;
+	}
 	if (!boundary && must_be_exact(t, disposition))
 		hold(r, t, &si);
 	else if (t->passed || !rec_traced_signal(r, t, sig, &si, boundary))

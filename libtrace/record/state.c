@@ -19,7 +19,10 @@ static bool kernel_may_write(const struct recorder *r, const struct task *t)
 
 static void show_program(void *as, uint64_t addr, uint8_t *page)
 {
-	tr_patches_show(&((struct aspace *)as)->patches, addr, page, TR_PAGE);
+	struct aspace *a = as;
+
+	tr_patches_show(&a->patches, addr, page, TR_PAGE);
+	tr_calls_show(&a->calls, addr, page, TR_PAGE);
 }
 
 /* Points have a digest of their own: what a `state` event says of changed

@@ -230,8 +230,14 @@ static enum applied apply_syscall(struct tr_replay *r, struct rtask *t,
 		? r->ev.regs_after
 		: tr_regs_after_call(&r->ev.regs,
 				     (int64_t)tr_event_get(&r->ev, TR_F_RESULT));
-	enum applied how = reach_call(r, t, err);
+	enum applied how = AGREED;
 
+	if (t->fed)
+		how = rep_wait(r, t, err);
+	if (how == AGREED && t->answered)
+		return rep_batch_apply(r, t);
+	if (how == AGREED)
+		how = reach_call(r, t, err);
 	if (how == AGREED)
 		how = check_args(r, t);
 	if (how != AGREED)
@@ -247,6 +253,9 @@ static enum applied apply_syscall(struct tr_replay *r, struct rtask *t,
 		if (how != AGREED)
 			return how;
 	}
+	if (tr_event_has(&r->ev, TR_F_VALUE))
+		tr_calls_patch(t->tid, &t->as->calls, r->ev.regs.rip,
+			       tr_event_get(&r->ev, TR_F_VALUE));
 	if (rep_set_state(r, t, &after, err) < 0 || rep_apply_mem(r, t, err) < 0)
 		return TROUBLE;
 	t->at_entry = false;
@@ -285,6 +294,7 @@ static enum applied apply_clone(struct tr_replay *r, struct rtask *t,
 			(uint32_t)tr_event_get(&r->ev, TR_F_DOMAIN));
 		as->brk = t->as->brk;
 		tr_patches_copy(&as->patches, &t->as->patches);
+		tr_calls_copy(&as->calls, &t->as->calls);
 	}
 	rep_task_new(r, (uint32_t)tr_event_get(&r->ev, TR_F_CHILD), tid, as);
 	return rep_apply_mem(r, t, err) < 0 ? TROUBLE : AGREED;

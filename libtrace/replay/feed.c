@@ -4,12 +4,17 @@
 #include <string.h>
 
 #include "libtrace/base/alloc.h"
+#include "libtrace/format/event_copy.h"
 
 /* A stream that has begun and not ended. */
 struct open_stream {
 	uint32_t stream;
 	struct tr_cursor *cursor;
 	const struct tr_event *ev;
+	/* Copies of the current event and those after it that were looked at
+	 * already; the last is the one the cursor stands at. */
+	struct tr_event **ahead;
+	size_t first, nahead, cap;
 };
 
 /* Where a stream begins. */
@@ -56,12 +61,20 @@ struct tr_feed *tr_feed_new(struct tr_reader *r)
 	return f;
 }
 
+static void release(struct open_stream *s)
+{
+	for (size_t i = s->first; i < s->nahead; i++)
+		tr_event_free(s->ahead[i]);
+	free(s->ahead);
+	tr_cursor_free(s->cursor);
+}
+
 void tr_feed_free(struct tr_feed *f)
 {
 	if (!f)
 		return;
 	for (size_t i = 0; i < f->nopen; i++)
-		tr_cursor_free(f->open[i].cursor);
+		release(&f->open[i]);
 	free(f->open);
 	free(f->origins);
 	free(f);
@@ -69,11 +82,21 @@ void tr_feed_free(struct tr_feed *f)
 
 static int step(struct tr_feed *f, size_t i, struct tr_error *err)
 {
-	int got = tr_cursor_next(f->open[i].cursor, &f->open[i].ev, err);
+	struct open_stream *s = &f->open[i];
+	int got;
 
+	if (s->first < s->nahead) {
+		tr_event_free(s->ahead[s->first++]);
+		if (s->first < s->nahead) {
+			s->ev = s->ahead[s->first];
+			return 0;
+		}
+		s->first = s->nahead = 0;
+	}
+	got = tr_cursor_next(s->cursor, &s->ev, err);
 	if (got > 0)
 		return 0;
-	tr_cursor_free(f->open[i].cursor);
+	release(s);
 	f->open[i] = f->open[--f->nopen];
 	return got;
 }
@@ -101,7 +124,8 @@ int tr_feed_next(struct tr_feed *f, const struct tr_event **ev,
 
 		TR_GROW(f->open, f->nopen, f->open_cap);
 		f->open[f->nopen++] = (struct open_stream){
-			s, tr_cursor_stream(f->reader, s), NULL};
+			.stream = s,
+			.cursor = tr_cursor_stream(f->reader, s)};
 		if (step(f, f->nopen - 1, err) < 0)
 			return -1;
 		i = f->nopen ? earliest(f) : 0;
@@ -127,5 +151,40 @@ int tr_feed_advance(struct tr_feed *f, uint32_t stream,
 			*ev = f->open[i].ev;
 		return 0;
 	}
+	return 0;
+}
+
+static void look_at(struct open_stream *s, const struct tr_event *ev)
+{
+	TR_GROW(s->ahead, s->nahead, s->cap);
+	s->ahead[s->nahead++] = tr_event_copy(ev);
+}
+
+static int peek(struct open_stream *s, size_t n, const struct tr_event **ev,
+		struct tr_error *err)
+{
+	if (s->first == s->nahead) {
+		look_at(s, s->ev);
+		s->ev = s->ahead[s->first];
+	}
+	while (s->nahead - s->first <= n) {
+		const struct tr_event *next;
+		int got = tr_cursor_next(s->cursor, &next, err);
+
+		if (got <= 0)
+			return got;
+		look_at(s, next);
+	}
+	*ev = s->ahead[s->first + n];
+	return 0;
+}
+
+int tr_feed_peek(struct tr_feed *f, uint32_t stream, size_t n,
+		 const struct tr_event **ev, struct tr_error *err)
+{
+	*ev = NULL;
+	for (size_t i = 0; i < f->nopen; i++)
+		if (f->open[i].stream == stream)
+			return peek(&f->open[i], n, ev, err);
 	return 0;
 }

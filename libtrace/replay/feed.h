@@ -25,4 +25,11 @@ int tr_feed_advance(struct tr_feed *f, uint32_t stream,
 		    const struct tr_event **ev, struct tr_error *err)
 	TR_MUST_CHECK;
 
+/* The event `n` places after the stream's current one, NULL when there is none;
+ * valid until the stream is advanced to it and beyond.  What was known of the
+ * current event before is not valid any more: ask again. */
+int tr_feed_peek(struct tr_feed *f, uint32_t stream, size_t n,
+		 const struct tr_event **ev, struct tr_error *err)
+	TR_MUST_CHECK;
+
 #endif

@@ -51,6 +51,7 @@ static enum applied replay_mmap(struct tr_replay *r, struct rtask *t,
 	}
 	if (tr_image_map(t->tid, m, 1, &r->source, err) < 0)
 		return TROUBLE;
+	tr_calls_unmap(&t->as->calls, m->start, m->end);
 	tr_patches_drop(&t->as->patches, m->start, m->end);
 	if (tr_patch_mapping(t->tid, m, &r->sites, &t->as->patches, err) < 0)
 		return TROUBLE;
@@ -105,6 +106,7 @@ static enum applied replay_mremap(struct tr_replay *r, struct rtask *t,
 		args[3] &= ~(uint64_t)(MREMAP_MAYMOVE | MREMAP_FIXED);
 	else
 		args[3] |= MREMAP_MAYMOVE | MREMAP_FIXED;
+	tr_calls_unpatch(t->tid, &t->as->calls, a[0], a[0] + a[1]);
 	tr_patches_drop(&t->as->patches, a[0], a[0] + a[1]);
 	return again(r, t, SYS_mremap, args, (int64_t)to, err);
 }
@@ -149,6 +151,7 @@ enum applied rep_apply_mapping(struct tr_replay *r, struct rtask *t,
 	case SYS_mremap:
 		return replay_mremap(r, t, a, err);
 	case SYS_munmap:
+		tr_calls_unmap(&t->as->calls, a[0], a[0] + a[1]);
 		tr_patches_drop(&t->as->patches, a[0], a[0] + a[1]);
 		return again(r, t, nr, a, 0, err);
 	case SYS_mprotect:

@@ -10,6 +10,7 @@
 #include "libtrace/replay/replayer.h"
 #include "libtrace/state/cpu.h"
 #include "libtrace/store/catalogue.h"
+#include "libtrace/tracee/memory.h"
 #include "libtrace/tracee/spawn.h"
 #include "libtrace/tracee/vessel.h"
 
@@ -69,6 +70,12 @@ struct tr_replay *tr_replay_new(struct tr_reader *reader, struct tr_error *err)
 		return NULL;
 	}
 	r->feed = tr_feed_new(reader);
+	r->control = tr_alloc(sizeof *r->control);
+	tr_rules_fill(r->control);
+	r->control->mode = TR_CALLS_REPLAY;
+	/* All vessels are copies of this one. */
+	r->intercept = tr_memory_write(r->first_vessel, TR_INJECT_CONTROL,
+				       r->control, sizeof *r->control) == 0;
 	return r;
 }
 
@@ -108,9 +115,11 @@ static int finish(struct tr_replay *r, struct tr_error *err)
 	if (tr_feed_advance(r->feed, r->ev.stream, &next, err) < 0)
 		return -1;
 	t = r->resume_after ? rep_task_find(r, r->ev.task) : NULL;
-	if (t && runs_on(r, t, next))
-		return rep_resume(t, err);
-	return 0;
+	if (!t || !runs_on(r, t, next))
+		return 0;
+	if (rep_batch_fill(r, t, r->ev.stream, err) < 0)
+		return -1;
+	return rep_resume(t, err);
 }
 
 static int at_end(struct tr_replay *r, struct tr_replay_step *step)
@@ -150,6 +159,11 @@ int tr_replay_step(struct tr_replay *r, struct tr_replay_step *step,
 		return -1;
 	if (got == 0)
 		return at_end(r, step);
+	t = rep_task_find(r, ev->task);
+	if (t && rep_batch_fill(r, t, ev->stream, err) < 0)
+		return -1;
+	if (tr_feed_next(r->feed, &ev, err) < 0)
+		return -1;
 	r->ev = *ev;
 	r->written.len = 0;
 	r->is_output = false;
@@ -199,6 +213,7 @@ void tr_replay_free(struct tr_replay *r)
 	tr_digester_free(r->digester);
 	tr_state_room_release(&r->state_room);
 	tr_feed_free(r->feed);
+	free(r->control);
 	tr_site_cache_release(&r->sites);
 	tr_backing_release(&r->backing);
 	tr_probe_memory_release(&r->probes);

@@ -20,6 +20,7 @@
 #include "libtrace/replay/feed.h"
 #include "libtrace/replay/replay.h"
 #include "libtrace/tracee/state_event.h"
+#include "libtrace/tracee/calls.h"
 #include "libtrace/tracee/image.h"
 #include "libtrace/tracee/patch.h"
 #include "libtrace/tracee/probe.h"
@@ -32,6 +33,7 @@ struct rspace {
 	struct tr_digest *digest; /* of its memory, or NULL */
 	struct tr_digest *point_digest; /* at points inside computations */
 	unsigned states;          /* compared so far */
+	struct tr_calls calls;
 };
 
 struct rtask {
@@ -45,6 +47,11 @@ struct rtask {
 	struct tr_regs regs;  /* of the vessel, when it is stopped */
 	int64_t cpu;          /* the core it is pinned to, or -1 */
 	uint64_t last_time;   /* recorded time of its last event */
+	size_t fed;           /* calls in its feed */
+	uint64_t fed_time;    /* recorded time of the last of them */
+	size_t answered;      /* calls it made, of which the log tells */
+	struct tr_buf log;
+	size_t log_at;
 	struct rtask *next;
 };
 
@@ -57,6 +64,8 @@ struct tr_replay {
 	struct tr_digester *digester;
 	struct tr_state_room state_room;
 	struct tr_event state;   /* the replay's own of the last state event */
+	bool intercept; /* the injected code answers calls */
+	struct tr_calls_control *control; /* what it begins with */
 	struct tr_backing backing;
 	struct tr_image_source source; /* gives the backing's paths */
 	char *cpu_missing;  /* or NULL */
@@ -130,6 +139,16 @@ enum applied rep_apply_poke(struct tr_replay *r, struct rtask *t,
 /* async.c: run to a point inside a computation. */
 enum applied rep_apply_async(struct tr_replay *r, struct rtask *t,
 			     struct tr_error *err);
+
+/* batch.c: calls that the injected code answers. */
+/* Before a stopped task runs: feed it the calls that come next.  The event
+ * being applied must not be the stream's current one. */
+int rep_batch_fill(struct tr_replay *r, struct rtask *t, uint32_t stream,
+		   struct tr_error *err) TR_MUST_CHECK;
+/* The task has stopped: see what it answered. */
+int rep_batch_take(struct rtask *t, struct tr_error *err) TR_MUST_CHECK;
+/* The event is one of a call that was answered. */
+enum applied rep_batch_apply(struct tr_replay *r, struct rtask *t);
 
 /* mapping.c: calls that change the address space are made again. */
 enum applied rep_apply_mapping(struct tr_replay *r, struct rtask *t,

@@ -22,7 +22,10 @@
 
 static void show_program(void *as, uint64_t addr, uint8_t *page)
 {
-	tr_patches_show(&((struct rspace *)as)->patches, addr, page, TR_PAGE);
+	struct rspace *a = as;
+
+	tr_patches_show(&a->patches, addr, page, TR_PAGE);
+	tr_calls_show(&a->calls, addr, page, TR_PAGE);
 }
 
 static void put(struct tr_buf *b, const char *fmt, ...)

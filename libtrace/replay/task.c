@@ -63,8 +63,10 @@ void rep_task_end(struct tr_replay *r, struct rtask *t)
 		tr_patches_release(&t->as->patches);
 		tr_digest_free(t->as->digest);
 		tr_digest_free(t->as->point_digest);
+		tr_calls_release(&t->as->calls);
 		free(t->as);
 	}
+	tr_buf_release(&t->log);
 	free(t);
 }
 
@@ -103,10 +105,25 @@ static void follow(struct tr_replay *r, const struct rtask *t)
 
 static uint64_t patience(const struct tr_replay *r, const struct rtask *t)
 {
-	uint64_t recorded = r->ev.time > t->last_time
-		? r->ev.time - t->last_time : 0;
+	uint64_t until = t->fed && t->fed_time > r->ev.time ? t->fed_time
+							    : r->ev.time;
+	uint64_t recorded = until > t->last_time ? until - t->last_time : 0;
 
 	return REP_PATIENCE_NS + PATIENCE_FACTOR * recorded;
+}
+
+/* A fault of the injected code: the program gave the call a bad pointer.  The
+ * call stops. */
+static enum applied expel(struct tr_replay *r, struct rtask *t,
+			  struct tr_error *err)
+{
+	t->regs.rip = tr_calls_address(tr_calls_go_traced);
+	t->regs.orig_rax = (uint64_t)-1;
+	if (tr_tracee_set_regs(t->tid, &t->regs) < 0) {
+		tr_fail_errno(err, "task %u: setting registers", t->id);
+		return TROUBLE;
+	}
+	return rep_wait(r, t, err);
 }
 
 enum applied rep_stopped(struct tr_replay *r, struct rtask *t, int status,
@@ -120,6 +137,12 @@ enum applied rep_stopped(struct tr_replay *r, struct rtask *t, int status,
 				    "(wait status 0x%x)", status);
 	if (tr_tracee_get_regs(t->tid, &t->regs) < 0)
 		goto failed;
+	if (tr_calls_hold(t->regs.rip) && (WSTOPSIG(status) == SIGSEGV ||
+					   WSTOPSIG(status) == SIGBUS))
+		return expel(r, t, err);
+	if (rep_batch_take(t, err) < 0)
+		return TROUBLE;
+	tr_calls_come_home(&t->as->calls, &t->regs);
 	if (tr_stopped_by_syscall(status)) {
 		t->at_entry = true;
 		return AGREED;

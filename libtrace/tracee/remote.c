@@ -299,7 +299,8 @@ int tr_inject_pages(pid_t tid, uint64_t insn, struct tr_error *err)
 	const uint64_t args[6] = {
 		TR_INJECT_BASE, TR_INJECT_END - TR_INJECT_BASE,
 		PROT_READ | PROT_WRITE,
-		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE |
+		MAP_NORESERVE,
 		(uint64_t)-1, 0};
 	int64_t result;
 
@@ -312,13 +313,16 @@ int tr_inject_pages(pid_t tid, uint64_t insn, struct tr_error *err)
 				     (int)tid, TR_INJECT_BASE);
 	}
 	if (tr_memory_write(tid, TR_INJECT_CODE, tr_inject_start,
-			    (size_t)(tr_inject_end - tr_inject_start)) < 0)
+			    (size_t)(tr_inject_end - tr_inject_start)) < 0 ||
+	    tr_memory_write(tid, TR_INJECT_CALLS, tr_calls_start,
+			    (size_t)(tr_calls_end - tr_calls_start)) < 0)
 		return tr_fail_errno(err, "task %d: writing engine code",
 				     (int)tid);
 	/* The rest of the exec set-up runs from the page itself, but it must
 	 * become executable first. */
 	if (call_at(tid, insn, SYS_mprotect,
-		    (const uint64_t[6]){TR_INJECT_CODE, 0x1000,
+		    (const uint64_t[6]){TR_INJECT_CODE,
+					TR_INJECT_SCRATCH - TR_INJECT_CODE,
 					PROT_READ | PROT_EXEC},
 		    &result) < 0 || result < 0)
 		return tr_fail(err, TR_ESYS,

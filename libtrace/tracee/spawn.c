@@ -80,21 +80,22 @@ char *tr_find_program(const char *name, struct tr_error *err)
 
 /*
  * Every system call is reported to the tracer, except those of the injected
- * page.  seccomp(2): instruction_pointer is the address after the syscall
+ * code's two instructions for them, which are below 4 GiB.  seccomp(2): instruction_pointer is the address after the syscall
  * instruction; the most restrictive of all filters wins, so a filter of the
  * program's own still applies.
  */
 static int install_filter(void)
 {
-	uint64_t after = tr_inject_address(tr_inject_after_syscall);
+	const uint64_t engine = tr_inject_address(tr_inject_after_syscall);
+	const uint64_t calls = tr_calls_address(tr_calls_after_syscall);
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-			 offsetof(struct seccomp_data, instruction_pointer)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)after, 0, 3),
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
 			 offsetof(struct seccomp_data, instruction_pointer) + 4),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(after >> 32),
-			 0, 1),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 4),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+			 offsetof(struct seccomp_data, instruction_pointer)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)calls, 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)engine, 0, 1),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRACE | TR_FILTER_DATA),
 	};

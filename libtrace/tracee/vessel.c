@@ -68,12 +68,16 @@ static void become_vessel(int trace_dirfd, int ready)
 	syscall(SYS_close_range, FIRST_FREE + 1, ~0u, 0);
 	code = mmap((void *)TR_INJECT_BASE, TR_INJECT_END - TR_INJECT_BASE,
 		    PROT_READ | PROT_WRITE,
-		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE |
+		    MAP_NORESERVE, -1, 0);
 	if (code != (void *)TR_INJECT_BASE)
 		_exit(2);
 	memcpy(code, tr_inject_start,
 	       (size_t)(tr_inject_end - tr_inject_start));
-	if (mprotect(code, 0x1000, PROT_READ | PROT_EXEC) < 0 ||
+	memcpy((void *)TR_INJECT_CALLS, tr_calls_start,
+	       (size_t)(tr_calls_end - tr_calls_start));
+	if (mprotect(code, TR_INJECT_SCRATCH - TR_INJECT_CODE,
+		     PROT_READ | PROT_EXEC) < 0 ||
 	    personality(ADDR_NO_RANDOMIZE) < 0)
 		_exit(2);
 	prctl(PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0);

@@ -21,7 +21,8 @@ SOURCE = os.path.dirname(os.path.abspath(__file__))
 RUNS = int(os.environ.get("BENCH_RUNS", "5"))
 ONLY = [n for n in os.environ.get("BENCH_ONLY", "").split(",") if n]
 LIMIT = 600  # seconds after which a run is given up
-CALLS = 100000
+CALLS = 1000000
+STOPPED_CALLS = 100000
 PRIMITIVES = ["native_syscall", "sysemu_stop", "syscall_pair", "single_step",
               "getregs", "setregs", "read_memory", "fork_exec_exit"]
 
@@ -150,7 +151,8 @@ class Bench:
             shutil.copytree(trace, to)
             self.kept[what] = (amount, name, to)
 
-    def measure(self, name, argv, where, before=None):
+    def measure(self, name, argv, where, before=None,
+                options=("--intercept",)):
         """Interleave native, record and replay, so that a change of the
         machine's speed meets all three."""
         trace = os.path.join(where, "trace")
@@ -168,7 +170,8 @@ class Bench:
             if before:
                 before()
             shutil.rmtree(trace, ignore_errors=True)
-            record.append(run([tool("record"), "-o", trace, *argv], errors))
+            record.append(run([tool("record"), *options, "-o", trace,
+                               *argv], errors))
             m = check_recording(record[-1], trace, errors)
             if not replayed:
                 replay.append(run([tool("replay"), trace], errors))
@@ -208,17 +211,18 @@ class Bench:
 
     def explain(self, name, row):
         """How much of a system call's price are the stops themselves?"""
-        if name not in ("getppid", "read") or not self.costs:
+        if name not in ("stops", "stops-read") or not self.costs:
             return
         c = self.costs
         shares = {}
         for side, parts in (
                 ("record", c["syscall_pair"] + 2 * c["getregs"]
-                 + (c["read_memory"] if name == "read" else 0)),
+                 + (c["read_memory"] if name == "stops-read" else 0)),
                 ("replay", c["sysemu_stop"] + c["getregs"] + c["setregs"])):
             if side not in row:
                 continue
-            extra = (row[side]["wall"] - row["native"]["wall"]) / CALLS * 1e9
+            extra = (row[side]["wall"] - row["native"]["wall"])
+            extra *= 1e9 / STOPPED_CALLS
             shares[side] = {"extra_ns_per_call": round(extra),
                             "primitives_ns": round(parts),
                             "share": round(parts / extra, 2)}
@@ -263,9 +267,9 @@ def row_costs(bench):
         f"{p} {bench.costs[p] / 1000:.2f}" for p in PRIMITIVES))
 
 
-def simple(name, argv):
+def simple(name, argv, options=("--intercept",)):
     def row(bench):
-        bench.measure(name, argv, fresh(bench, name))
+        bench.measure(name, argv, fresh(bench, name), options=options)
     return row
 
 
@@ -636,6 +640,11 @@ ROWS = {
     "compute": simple("compute", [program("compute")]),
     "getppid": simple("getppid", [program("calls"), "getppid", str(CALLS)]),
     "read": simple("read", [program("calls"), "read", str(CALLS)]),
+    "stops": simple("stops", [program("calls"), "getppid",
+                              str(STOPPED_CALLS)], ()),
+    "stops-read": simple("stops-read", [program("calls"), "read",
+                                        str(STOPPED_CALLS)],
+                         ()),
     "dd": row_dd,
     "dd-btrfs": on_loop_device("btrfs"),
     "dd-xfs": on_loop_device("xfs"),

@@ -1,0 +1,128 @@
+/*
+ * Entry to and exit from the injected code that makes system calls in the
+ * program's stead.
+ *
+ * Stubs jump to `enter` with rcx the address after the program's syscall
+ * instruction and r11 that of the stub's; see abi.h.  The program's stack is
+ * not touched: there may be none, and the red zone is in use.  Vector
+ * registers are not touched either.  Everything but rax, rcx and r11 is left
+ * as the kernel leaves it.
+ */
+#include "libtrace/intercept/layout.h"
+
+#define CONTROL TR_LAYOUT_CONTROL
+#define FRAME (TR_LAYOUT_STACK_TOP - 128)
+
+	.text
+	.globl tr_calls_start
+	.globl tr_calls_enter, tr_calls_go_traced, tr_calls_abandon
+	.globl tr_calls_syscall, tr_calls_after_syscall, tr_calls_after_leave
+	.globl tr_calls_make
+tr_calls_start:
+tr_calls_enter:
+	mov	%rsp, CONTROL + 24
+	mov	$TR_LAYOUT_STACK_TOP, %esp
+	pushfq
+	push	%rcx
+	push	%r11
+	push	%rax
+	push	%rdi
+	push	%rsi
+	push	%rdx
+	push	%r10
+	push	%r8
+	push	%r9
+	push	%rbx
+	push	%rbp
+	push	%r12
+	push	%r13
+	push	%r14
+	push	%r15
+	movl	$1, CONTROL + 20
+	cld
+	mov	%rsp, %rdi
+	call	tr_calls_call
+	test	%eax, %eax
+	jnz	tr_calls_go_traced
+leave:
+	mov	$FRAME, %esp
+	movl	$0, CONTROL + 20
+	cmpl	$0, CONTROL + 16
+	pop	%r15
+	pop	%r14
+	pop	%r13
+	pop	%r12
+	pop	%rbp
+	pop	%rbx
+	pop	%r9
+	pop	%r8
+	pop	%r10
+	pop	%rdx
+	pop	%rsi
+	pop	%rdi
+	pop	%rax
+	pop	%r11
+	pop	%rcx
+	jne	leave_traced
+	mov	(%rsp), %r11
+	popfq
+	mov	CONTROL + 24, %rsp
+	jmp	*%rcx
+
+	/* The tracer wants to see the task at the call's end.  It knows the
+	 * call's registers from the log. */
+leave_traced:
+	popfq
+	mov	CONTROL + 24, %rsp
+	syscall
+tr_calls_after_leave:
+	ud2
+
+	/* Nothing has been done: let the tracer see the call. */
+tr_calls_go_traced:
+	mov	$FRAME, %esp
+	movl	$0, CONTROL + 20
+	pop	%r15
+	pop	%r14
+	pop	%r13
+	pop	%r12
+	pop	%rbp
+	pop	%rbx
+	pop	%r9
+	pop	%r8
+	pop	%r10
+	pop	%rdx
+	pop	%rsi
+	pop	%rdi
+	pop	%rax
+	pop	%r11
+	pop	%rcx
+	popfq
+	mov	CONTROL + 24, %rsp
+	jmp	*%r11
+
+	/* The call was made and its effects could not be read: the tracer has
+	 * noted that; the program gets its result. */
+tr_calls_abandon:
+	mov	CONTROL + 32, %rax
+	mov	$FRAME, %esp
+	mov	%rax, 96(%rsp)
+	jmp	leave
+
+	/* int64_t tr_calls_make(const struct tr_call_frame *f) */
+tr_calls_make:
+	mov	%rdi, %r11
+	mov	96(%r11), %rax
+	mov	48(%r11), %r9
+	mov	56(%r11), %r8
+	mov	64(%r11), %r10
+	mov	72(%r11), %rdx
+	mov	80(%r11), %rsi
+	mov	88(%r11), %rdi
+tr_calls_syscall:
+	syscall
+tr_calls_after_syscall:
+	mov	%rax, CONTROL + 32
+	movl	$2, CONTROL + 20
+	ret
+	.section .note.GNU-stack, "", @progbits

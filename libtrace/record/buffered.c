@@ -1,0 +1,391 @@
+/*
+ * System calls made by the injected code: telling it what it may do, and
+ * turning its log into events.
+ *
+ * The log is emptied at every stop of the task whose turn it is, before
+ * anything else is recorded: turns end at stops, so that the events are in the
+ * order in which things happened, and all in the log are one task's.  Now and
+ * then it is read while the task runs, so that a kill of the recorder loses
+ * little.
+ */
+#include <errno.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "libtrace/base/io.h"
+#include "libtrace/record/recorder.h"
+#include "libtrace/state/regs.h"
+#include "libtrace/tracee/memory.h"
+#include "libtrace/tracee/tracee.h"
+
+/* Ranges of one call: each argument of a rule once before and once after. */
+#define RANGES_MAX (2 * TR_RULE_MEMS)
+
+/* A write that fails was to a task that SIGKILL took. */
+#define SET(t, member, value)                                                \
+	((void)!tr_memory_write((t)->tid, TR_CONTROL_AT(member),             \
+				&(uint32_t){(value)}, sizeof(uint32_t)))
+
+static bool is_alone(const struct task *t)
+{
+	return t->as->domain->ntasks == 1;
+}
+
+/* A filter of the program's own must see its calls, so must a tracer of its
+ * own, and reads and writes may be of the memory of other tasks. */
+static bool must_see(const struct recorder *r, const struct task *t)
+{
+	return t->filtered || t->vt || r->memory_files;
+}
+
+void rec_calls_begin(struct recorder *r, struct task *t)
+{
+	struct tr_calls_control *c = r->control;
+
+	if (!r->intercept || must_see(r, t))
+		return;
+	c->mode = TR_CALLS_RECORD;
+	c->alone = is_alone(t);
+	t->as->alone = c->alone;
+	t->as->intercept = tr_memory_write(t->tid, TR_INJECT_CONTROL, c,
+					   sizeof *c) == 0;
+	t->as->drained = tr_now_ns();
+}
+
+void rec_calls_update(const struct recorder *r, struct task *t)
+{
+	struct aspace *as = t->as;
+
+	if (!as->intercept)
+		return;
+	if (must_see(r, t)) {
+		as->intercept = false;
+		SET(t, mode, TR_CALLS_OFF);
+		return;
+	}
+	if (as->alone != is_alone(t)) {
+		as->alone = is_alone(t);
+		SET(t, alone, as->alone);
+	}
+}
+
+void rec_calls_patch(struct recorder *r, struct task *t,
+		     const struct tr_regs *regs)
+{
+	uint64_t hole;
+
+	if (!t->as->intercept || t->fl.denied ||
+	    !tr_rule_find(r->control, regs->orig_rax))
+		return;
+	hole = tr_calls_hole(t->tid, &t->as->calls, &r->padding, regs->rip);
+	if (hole && tr_calls_patch(t->tid, &t->as->calls, regs->rip, hole))
+		t->fl.hole = hole;
+}
+
+void rec_calls_trace_next(struct task *t)
+{
+	if (t->as->intercept)
+		SET(t, trace_next, 1);
+}
+
+/* With descriptors that differ between the tasks of an address space, or are
+ * changed from another one, nothing is known of them. */
+static bool can_know(struct aspace *as)
+{
+	if (as->mixed_files && as->ntasks == 1)
+		as->mixed_files = false;
+	return as->intercept && !as->mixed_files && !as->shared_files;
+}
+
+static void set_fd(struct task *t, uint64_t fd, uint8_t kind)
+{
+	if ((uint32_t)fd < TR_FDS_MAX &&
+	    tr_memory_write(t->tid, TR_CONTROL_AT(fd) + (uint32_t)fd, &kind,
+			    1) < 0)
+		return; /* SIGKILL took it */
+}
+
+void rec_calls_know_fd(struct recorder *r, struct task *t, uint64_t fd,
+		       int output)
+{
+	if (can_know(t->as) && !rec_maps_shared(r, t, (int)fd))
+		set_fd(t, fd, (uint8_t)(TR_FD_OTHER + output));
+}
+
+void rec_calls_forget_fd(struct task *t, uint64_t fd)
+{
+	if (t->as->intercept)
+		set_fd(t, fd, TR_FD_UNKNOWN);
+}
+
+void rec_calls_forget_fds(struct task *t)
+{
+	static const uint8_t unknown[TR_FDS_MAX];
+
+	if (t->as->intercept &&
+	    tr_memory_write(t->tid, TR_CONTROL_AT(fd), unknown,
+			    sizeof unknown) < 0)
+		return; /* SIGKILL took it */
+}
+
+/* The registers as they would have been had the call trapped. */
+static struct tr_regs entry_regs(const struct tr_log_call *c,
+				 const struct tr_regs *other)
+{
+	const struct tr_call_frame *f = &c->frame;
+	struct tr_regs g = *other;
+
+	g.r15 = f->r15;
+	g.r14 = f->r14;
+	g.r13 = f->r13;
+	g.r12 = f->r12;
+	g.rbp = f->rbp;
+	g.rbx = f->rbx;
+	g.r9 = f->r9;
+	g.r8 = f->r8;
+	g.r10 = f->r10;
+	g.rdx = f->rdx;
+	g.rsi = f->rsi;
+	g.rdi = f->rdi;
+	g.orig_rax = f->rax;
+	g.rax = (uint64_t)-ENOSYS;
+	g.rcx = g.rip = f->after;
+	g.r11 = g.eflags = f->flags;
+	g.rsp = c->rsp;
+	return g;
+}
+
+/* The call's memory as an event has it; false when the log is damaged, which
+ * only the program itself can have done. */
+static bool take_ranges(const struct tr_log_call *c, struct tr_event *ev)
+{
+	const uint8_t *p = (const uint8_t *)(c + 1);
+	size_t left = c->size - sizeof *c;
+
+	for (unsigned i = 0; i < c->nranges; i++) {
+		const struct tr_log_range *rg = (const void *)p;
+		const uint8_t *bytes = p + sizeof *rg;
+
+		if (left < sizeof *rg || left - sizeof *rg < rg->len)
+			return false;
+		if (rg->what & TR_RULE_OUT) {
+			ev->mem[ev->nmem++] = (struct tr_mem){
+				rg->addr, {bytes, rg->len}};
+		} else {
+			bool is_string = rg->what & TR_RULE_STRING;
+			size_t max = is_string ? TR_ARG_STRING_MAX
+					       : TR_ARG_PREFIX_MAX;
+
+			ev->arg[ev->narg++] = (struct tr_arg){
+				.index = rg->arg, .is_string = is_string,
+				.addr = rg->addr, .len = rg->len,
+				.hash = XXH3_64bits(bytes, rg->len),
+				.bytes = {bytes, rg->len < max ? rg->len
+							       : max}};
+		}
+		p += sizeof *rg + TR_ALIGN8(rg->len);
+		if (left < sizeof *rg + TR_ALIGN8(rg->len))
+			return false;
+		left -= sizeof *rg + TR_ALIGN8(rg->len);
+	}
+	return true;
+}
+
+static bool emit_one(struct recorder *r, struct task *t,
+		     const struct tr_log_call *c, const struct tr_regs *other,
+		     uint64_t when)
+{
+	struct tr_event ev = rec_event(TR_EV_SYSCALL, t);
+	struct tr_mem mem[RANGES_MAX];
+	struct tr_arg arg[RANGES_MAX];
+
+	if (c->nranges > RANGES_MAX)
+		return false;
+	ev.mem = mem;
+	ev.arg = arg;
+	if (!take_ranges(c, &ev))
+		return false;
+	ev.regs = entry_regs(c, other);
+	tr_event_mark(&ev, TR_F_REGS);
+	tr_event_set(&ev, TR_F_NR, c->frame.rax);
+	tr_event_set(&ev, TR_F_RESULT, (uint64_t)c->result);
+	tr_event_set(&ev, TR_F_ORIGIN, TR_ORIGIN_BUFFERED);
+	if (c->output > TR_FD_OTHER)
+		tr_event_set(&ev, TR_F_OUTPUT,
+			     (uint64_t)(c->output - TR_FD_OTHER));
+	if (ev.narg)
+		tr_event_mark(&ev, TR_F_ARG);
+	t->as->last = tr_regs_after_call(&ev.regs, c->result);
+	t->as->last.orig_rax = c->frame.rax;
+	rec_emit_at(r, &ev, when);
+	return true;
+}
+
+/* The injected code has no clock: its calls are spread evenly over the time
+ * since the last stop. */
+static void emit_log(struct recorder *r, struct task *t, uint64_t size,
+		     uint64_t calls, const struct tr_regs *other)
+{
+	uint64_t now = tr_now_ns(), begin = t->as->drained, n = 0;
+	uint64_t at = 0;
+
+	while (at < size) {
+		const struct tr_log_call *c = (const void *)(r->log + at);
+
+		if (size - at < sizeof *c || c->size < sizeof *c ||
+		    c->size % 8 || c->size > size - at ||
+		    !emit_one(r, t, c, other,
+			      begin + (now - begin) * ++n / (calls + 1))) {
+			rec_stop_replay(r, t, TR_NOTE_UNMODELLED,
+					"it changed the recorder's memory");
+			return;
+		}
+		at += c->size;
+	}
+}
+
+/* Record what is new in the log, of which `running` tells whether it is being
+ * written to: what it counts is whole. */
+static void drain(struct recorder *r, struct task *t, bool running)
+{
+	static const uint64_t none[2];
+	/* As in struct tr_calls_control. */
+	struct {
+		uint32_t leave, phase;
+		uint64_t rsp, result, head, done;
+	} c;
+	struct aspace *as = t->as;
+
+	if (tr_memory_read(t->tid, TR_CONTROL_AT(leave), &c, sizeof c) < 0)
+		return; /* SIGKILL took it */
+	if (c.head > as->log_from && c.head <= TR_INJECT_LOG_SIZE &&
+	    tr_memory_read(t->tid, TR_INJECT_LOG + as->log_from, r->log,
+			   c.head - as->log_from) == 0)
+		emit_log(r, t, c.head - as->log_from, c.done - as->log_done,
+			 &t->seen);
+	as->log_from = c.head;
+	as->log_done = c.done;
+	/* A call under way will be appended where the log ends now. */
+	if (!running && c.head && c.phase == TR_PHASE_OUT &&
+	    tr_memory_write(t->tid, TR_CONTROL_AT(head), none,
+			    sizeof none) == 0)
+		as->log_from = as->log_done = 0;
+	as->drained = tr_now_ns();
+}
+
+static bool has_log(const struct task *t)
+{
+	return t->as && t->as->intercept && !t->new_image && t->started &&
+	       t->as->domain->current == t;
+}
+
+void rec_calls_drain(struct recorder *r, struct task *t)
+{
+	if (has_log(t))
+		drain(r, t, false);
+}
+
+void rec_calls_tick(struct recorder *r)
+{
+	uint64_t now = tr_now_ns();
+
+	for (struct task *t = r->tasks; t; t = t->next) {
+		struct domain *d = t->as->domain;
+
+		if (!has_log(t) || d->in_kernel)
+			continue;
+		drain(r, t, true);
+		/* Others wait: its turn ends at a call that is traced. */
+		if (d->first && now - d->slice > r->options->slice_ns)
+			rec_calls_trace_next(t);
+	}
+}
+
+bool rec_calls_leaves(struct task *t, struct tr_regs *regs)
+{
+	if (regs->rip != tr_calls_address(tr_calls_after_leave))
+		return false;
+	regs->orig_rax = (uint64_t)-1; /* no call is made */
+	t->leaving = true;
+	SET(t, leave, 0);
+	if (tr_tracee_set_regs(t->tid, regs) == 0)
+		rec_resume(t, TR_RESUME_SYSCALL, 0);
+	return true;
+}
+
+void rec_calls_left(struct recorder *r, struct task *t)
+{
+	t->leaving = false;
+	if (tr_tracee_set_regs(t->tid, &t->as->last) < 0)
+		return;
+	rec_release_held(t);
+	rec_run(r, t, TR_RESUME_CONT, 0);
+}
+
+static bool is_restart(uint64_t result)
+{
+	int64_t e = -(int64_t)result;
+
+	return e >= 512 && e <= 516; /* include/linux/errno.h */
+}
+
+/*
+ * A signal or a preemption waits: the call is made again by the program's own
+ * instruction, if it has not been made or was interrupted, or else the task
+ * stops when it is over.
+ */
+void rec_calls_expel(struct task *t, struct tr_regs *regs)
+{
+	uint32_t phase = TR_PHASE_OUT;
+	bool undone;
+
+	if (tr_memory_read(t->tid, TR_CONTROL_AT(phase), &phase,
+			   sizeof phase) < 0)
+		return; /* SIGKILL took it */
+	undone = phase == TR_PHASE_BEFORE &&
+		 (regs->rip != tr_calls_address(tr_calls_after_syscall) ||
+		  is_restart(regs->rax));
+	if (undone) {
+		regs->rip = tr_calls_address(tr_calls_go_traced);
+		regs->orig_rax = (uint64_t)-1;
+		if (tr_tracee_set_regs(t->tid, regs) < 0)
+			return;
+	} else if (phase == TR_PHASE_OUT) {
+		SET(t, trace_next, 1);
+	} else {
+		SET(t, leave, 1);
+	}
+	rec_resume(t, TR_RESUME_CONT, 0);
+}
+
+bool rec_calls_stop_later(struct task *t)
+{
+	struct tr_regs regs;
+
+	if (tr_tracee_get_regs(t->tid, &regs) < 0 || !tr_calls_hold(regs.rip))
+		return false;
+	rec_calls_expel(t, &regs);
+	t->stop_later = true;
+	return true;
+}
+
+bool rec_calls_fault(struct recorder *r, struct task *t, int sig, int si_code,
+		     struct tr_regs *regs)
+{
+	uint32_t phase = TR_PHASE_OUT;
+
+	if (!tr_calls_hold(regs->rip) || !tr_signal_is_fault(sig, si_code))
+		return false;
+	if (tr_memory_read(t->tid, TR_CONTROL_AT(phase), &phase,
+			   sizeof phase) < 0)
+		return true; /* SIGKILL took it */
+	if (phase == TR_PHASE_AFTER)
+		rec_stop_replay(r, t, TR_NOTE_UNMODELLED,
+				"what a call wrote could not be read");
+	regs->rip = tr_calls_address(phase == TR_PHASE_AFTER
+				     ? tr_calls_abandon : tr_calls_go_traced);
+	regs->orig_rax = (uint64_t)-1;
+	if (tr_tracee_set_regs(t->tid, regs) == 0)
+		rec_resume(t, TR_RESUME_CONT, 0);
+	return true;
+}

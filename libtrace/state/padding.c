@@ -1,0 +1,307 @@
+/* Padding in code. */
+#include "libtrace/state/padding.h"
+
+#include <Zydis/Zydis.h>
+#include <elf.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "libtrace/base/buf.h"
+
+struct elf {
+	const uint8_t *data;
+	size_t size;
+	const Elf64_Phdr *phdr;
+	size_t phnum;
+	const uint8_t *table; /* pairs of (function, FDE), see entry_* */
+	uint64_t table_addr;  /* what the pairs are relative to */
+	size_t n;
+	ZydisDecoder decoder;
+};
+
+/* The file's bytes at an address, at least n of them, or NULL. */
+static const uint8_t *at(const struct elf *e, uint64_t addr, uint64_t n)
+{
+	for (size_t i = 0; i < e->phnum; i++) {
+		const Elf64_Phdr *ph = &e->phdr[i];
+		uint64_t from = addr - ph->p_vaddr;
+
+		if (ph->p_type == PT_LOAD && addr >= ph->p_vaddr &&
+		    from < ph->p_filesz && n <= ph->p_filesz - from &&
+		    ph->p_offset <= e->size &&
+		    ph->p_filesz <= e->size - ph->p_offset)
+			return e->data + ph->p_offset + from;
+	}
+	return NULL;
+}
+
+static bool address_of(const struct elf *e, uint64_t offset, uint64_t *addr)
+{
+	for (size_t i = 0; i < e->phnum; i++) {
+		const Elf64_Phdr *ph = &e->phdr[i];
+
+		if (ph->p_type != PT_LOAD || !(ph->p_flags & PF_X) ||
+		    offset < ph->p_offset ||
+		    offset - ph->p_offset >= ph->p_filesz)
+			continue;
+		*addr = ph->p_vaddr + (offset - ph->p_offset);
+		return true;
+	}
+	return false;
+}
+
+/*
+ * The sorted table of .eh_frame_hdr (LSB Core, "The .eh_frame_hdr section"),
+ * in the only encoding that linkers write: datarel | sdata4.
+ */
+static bool find_table(struct elf *e)
+{
+	for (size_t i = 0; i < e->phnum; i++) {
+		const Elf64_Phdr *ph = &e->phdr[i];
+		const uint8_t *p;
+
+		if (ph->p_type != PT_GNU_EH_FRAME || ph->p_offset > e->size ||
+		    ph->p_filesz < 12 || ph->p_filesz > e->size - ph->p_offset)
+			continue;
+		p = e->data + ph->p_offset;
+		e->n = tr_get_le32(p + 8);
+		e->table = p + 12;
+		e->table_addr = ph->p_vaddr;
+		return p[0] == 1 && p[2] == 0x03 && p[3] == 0x3b &&
+		       e->n <= (ph->p_filesz - 12) / 8;
+	}
+	return false;
+}
+
+static bool parse(struct elf *e)
+{
+	const Elf64_Ehdr *eh = (const void *)e->data;
+
+	if (e->size < sizeof *eh || memcmp(eh->e_ident, ELFMAG, SELFMAG) != 0 ||
+	    eh->e_ident[EI_CLASS] != ELFCLASS64 || eh->e_machine != EM_X86_64 ||
+	    eh->e_phentsize != sizeof(Elf64_Phdr) || eh->e_phoff % 8 ||
+	    eh->e_phoff > e->size ||
+	    eh->e_phnum > (e->size - eh->e_phoff) / sizeof(Elf64_Phdr))
+		return false;
+	e->phdr = (const void *)(e->data + eh->e_phoff);
+	e->phnum = eh->e_phnum;
+	return find_table(e) &&
+	       ZYAN_SUCCESS(ZydisDecoderInit(&e->decoder,
+					     ZYDIS_MACHINE_MODE_LONG_64,
+					     ZYDIS_STACK_WIDTH_64));
+}
+
+static uint64_t relative(const struct elf *e, const uint8_t *p)
+{
+	return e->table_addr + (uint64_t)(int64_t)(int32_t)tr_get_le32(p);
+}
+
+static uint64_t entry_start(const struct elf *e, size_t i)
+{
+	return relative(e, e->table + 8 * i);
+}
+
+/*
+ * The end of function i, from its FDE (LSB Core, "The .eh_frame section"):
+ * length, distance to the CIE, then start and size of the function.  The
+ * encoding is not looked up but proved by the start: pcrel | sdata4.
+ */
+static bool entry_end(const struct elf *e, size_t i, uint64_t *end)
+{
+	uint64_t fde = relative(e, e->table + 8 * i + 4);
+	const uint8_t *p = at(e, fde, 16);
+
+	if (!p || tr_get_le32(p) == 0xffffffff ||
+	    fde + 8 + (uint64_t)(int64_t)(int32_t)tr_get_le32(p + 8) !=
+		    entry_start(e, i))
+		return false;
+	*end = entry_start(e, i) + tr_get_le32(p + 12);
+	return true;
+}
+
+static bool decode(const struct elf *e, const uint8_t *p, size_t n,
+		   ZydisDecodedInstruction *insn)
+{
+	return ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&e->decoder, NULL, p,
+							  n, insn));
+}
+
+static bool is_filler(const ZydisDecodedInstruction *insn)
+{
+	return insn->mnemonic == ZYDIS_MNEMONIC_NOP ||
+	       insn->mnemonic == ZYDIS_MNEMONIC_INT3;
+}
+
+static bool is_padding(const struct elf *e, uint64_t start, uint64_t end)
+{
+	const uint8_t *p = at(e, start, end - start);
+	ZydisDecodedInstruction insn;
+
+	for (size_t n = end - start; p && n > 0;
+	     p += insn.length, n -= insn.length)
+		if (!decode(e, p, n, &insn) || !is_filler(&insn))
+			return false;
+	return p;
+}
+
+/* Nothing behind the instruction is reached from it. */
+static bool is_end(const ZydisDecodedInstruction *insn)
+{
+	return insn->meta.category == ZYDIS_CATEGORY_UNCOND_BR ||
+	       insn->meta.category == ZYDIS_CATEGORY_RET ||
+	       insn->mnemonic == ZYDIS_MNEMONIC_UD2 ||
+	       insn->mnemonic == ZYDIS_MNEMONIC_HLT;
+}
+
+/* The part of the code that is looked at, and what was found there. */
+struct window {
+	uint64_t lo, hi;
+	struct tr_gap gap[TR_GAPS_MAX]; /* addresses */
+	size_t n;
+	uint64_t target[512]; /* of branches into the window */
+	size_t ntargets;
+};
+
+static void add_gap(struct window *w, uint64_t start, uint64_t end)
+{
+	if (w->n < TR_GAPS_MAX && end > w->lo && start < w->hi)
+		w->gap[w->n++] = (struct tr_gap){start, end};
+}
+
+static bool add_target(struct window *w, uint64_t target)
+{
+	if (target < w->lo - 64 || target > w->hi + 64)
+		return true;
+	if (w->ntargets == sizeof w->target / sizeof *w->target)
+		return false;
+	w->target[w->ntargets++] = target;
+	return true;
+}
+
+/*
+ * Walk a function: the fillers behind its returns and jumps are padding.
+ * Gives what the last instruction is; false when not all of it is code.
+ */
+static bool walk(const struct elf *e, uint64_t start, uint64_t end,
+		 struct window *w, ZydisDecodedInstruction *insn)
+{
+	const uint8_t *p = at(e, start, end - start);
+	uint64_t gap = 0;
+	bool ended = false;
+
+	for (uint64_t a = start; p && a < end; a += insn->length) {
+		if (!decode(e, p + (a - start), end - a, insn))
+			return false;
+		if (insn->raw.imm[0].is_relative &&
+		    !add_target(w, a + insn->length +
+				   (uint64_t)insn->raw.imm[0].value.s))
+			return false;
+		if (ended && is_filler(insn)) {
+			gap = gap ? gap : a;
+			continue;
+		}
+		if (gap)
+			add_gap(w, gap, a);
+		gap = 0;
+		ended = is_end(insn);
+	}
+	return p && start < end;
+}
+
+/* Padding that something jumps to is none. */
+static void drop_targets(struct window *w)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < w->n; i++) {
+		bool hit = false;
+
+		for (size_t k = 0; k < w->ntargets; k++)
+			hit |= w->target[k] >= w->gap[i].start &&
+			       w->target[k] < w->gap[i].end;
+		if (!hit)
+			w->gap[kept++] = w->gap[i];
+	}
+	w->n = kept;
+}
+
+/* The first function that starts above addr. */
+static size_t first_above(const struct elf *e, uint64_t addr)
+{
+	size_t lo = 0, hi = e->n;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (entry_start(e, mid) <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* A function's own padding, and that between it and the next one: a call that
+ * a compiler put last does not return. */
+static void take_function(const struct elf *e, size_t i, struct window *w)
+{
+	uint64_t start = entry_start(e, i), end, next = UINT64_MAX;
+	ZydisDecodedInstruction last;
+	size_t before = w->n;
+
+	if (i + 1 < e->n)
+		next = entry_start(e, i + 1);
+	if (!entry_end(e, i, &end) || end > next || end <= w->lo - 64)
+		return;
+	if (!walk(e, start, end, w, &last)) {
+		w->n = before;
+		return;
+	}
+	if (next != UINT64_MAX && next > end && next - end <= 64 &&
+	    (is_end(&last) || last.meta.category == ZYDIS_CATEGORY_CALL) &&
+	    is_padding(e, end, next))
+		add_gap(w, end, next);
+}
+
+static void collect(const struct elf *e, uint64_t offset, uint64_t reach,
+		    struct tr_gaps *gaps)
+{
+	struct window w = {0};
+	uint64_t addr;
+	size_t i;
+
+	if (!address_of(e, offset, &addr) || addr < reach + 64)
+		return;
+	w.lo = addr - reach;
+	w.hi = addr + reach;
+	i = first_above(e, w.lo);
+	for (i -= i > 0; i < e->n && entry_start(e, i) < w.hi; i++)
+		take_function(e, i, &w);
+	drop_targets(&w);
+	for (i = 0; i < w.n; i++)
+		gaps->gap[gaps->n++] = (struct tr_gap){
+			offset + (w.gap[i].start - addr),
+			offset + (w.gap[i].end - addr)};
+}
+
+void tr_padding_near(int fd, uint64_t offset, uint64_t reach,
+		     struct tr_gaps *gaps)
+{
+	struct elf e = {0};
+	struct stat st;
+	void *data;
+
+	gaps->n = 0;
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size < 64)
+		return;
+	e.size = (size_t)st.st_size;
+	data = mmap(NULL, e.size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (data == MAP_FAILED)
+		return;
+	e.data = data;
+	if (parse(&e))
+		collect(&e, offset, reach, gaps);
+	munmap(data, e.size);
+}
