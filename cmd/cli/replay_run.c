@@ -10,51 +10,72 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "libtrace/base/alloc.h"
+
 #define TOOL "trace-replay"
 
-/* The tool in the directory of this one, or by its name alone, to be found in
- * PATH. */
+extern char **environ;
+
+/* Beside this tool when it is there, else by its name alone. */
 static char *find_tool(void)
 {
-	char *path = calloc(1, 4096 + sizeof TOOL), *slash;
-	ssize_t n;
+	char self[4096], *slash;
+	TR_AUTOFREE char *beside = NULL;
+	ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
 
-	if (!path)
-		return NULL;
-	n = readlink("/proc/self/exe", path, 4095);
-	slash = n > 0 ? strrchr(path, '/') : NULL;
-	if (slash) {
-		strcpy(slash + 1, TOOL);
-		if (access(path, X_OK) == 0)
-			return path;
+	if (n > 0) {
+		self[n] = '\0';
+		slash = strrchr(self, '/');
+		beside = tr_printf("%.*s/" TOOL, (int)(slash - self), self);
+		if (access(beside, X_OK) == 0)
+			return tr_strdup(beside);
 	}
-	strcpy(path, TOOL);
-	return path;
+	return tr_strdup(TOOL);
 }
 
-static pid_t spawn(const char *trace, int out, struct tr_error *err)
+static pid_t spawn(char **argv, int out, struct tr_error *err)
 {
-	extern char **environ;
-	char *tool = find_tool(), *copy = strdup(trace);
-	char *argv[] = {(char[]){TOOL}, (char[]){"-n"}, (char[]){"-f"},
-			(char[]){"json"}, (char[]){"--"}, copy, NULL};
 	posix_spawn_file_actions_t actions;
-	pid_t pid = -1;
-	int failed = ENOMEM;
+	pid_t pid;
+	int failed;
 
-	if (tool && copy && posix_spawn_file_actions_init(&actions) == 0) {
-		failed = posix_spawn_file_actions_adddup2(&actions, out, 1);
-		if (!failed)
-			failed = posix_spawnp(&pid, tool, &actions, NULL, argv,
-					      environ);
-		posix_spawn_file_actions_destroy(&actions);
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
+	posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null",
+					 O_RDONLY, 0);
+	failed = posix_spawnp(&pid, argv[0], &actions, NULL, argv, environ);
+	posix_spawn_file_actions_destroy(&actions);
+	if (!failed)
+		return pid;
+	tr_fail(err, TR_ESYS, "cannot run %s: %s", argv[0], strerror(failed));
+	return -1;
+}
+
+pid_t cli_replay_spawn(const char *const *options, const char *trace,
+		       FILE **from, struct tr_error *err)
+{
+	char *argv[CLI_REPLAY_OPTIONS + 4] = {find_tool()};
+	size_t n = 1;
+	int ends[2];
+	pid_t pid = -1;
+
+	while (*options)
+		argv[n++] = tr_strdup(*options++);
+	argv[n++] = tr_strdup("--");
+	argv[n++] = tr_strdup(trace);
+	if (pipe2(ends, O_CLOEXEC) < 0) {
+		tr_fail_errno(err, "pipe");
+	} else {
+		pid = spawn(argv, ends[1], err);
+		close(ends[1]);
+		if (pid < 0)
+			close(ends[0]);
+		else
+			*from = fdopen(ends[0], "r");
 	}
-	if (failed)
-		tr_fail(err, TR_ESYS, "cannot run %s: %s",
-			tool ? tool : TOOL, strerror(failed));
-	free(tool);
-	free(copy);
-	return failed ? -1 : pid;
+	while (n > 0)
+		free(argv[--n]);
+	return pid;
 }
 
 static int read_objects(FILE *f,
@@ -83,19 +104,13 @@ int cli_replay_run(const char *trace,
 		   void (*object)(void *arg, const struct tr_json *j),
 		   void *arg, struct tr_error *err)
 {
-	int fds[2], status, r;
-	pid_t pid;
+	static const char *const options[] = {"-n", "-f", "json", NULL};
 	FILE *f;
+	pid_t pid = cli_replay_spawn(options, trace, &f, err);
+	int status, r;
 
-	if (pipe2(fds, O_CLOEXEC) < 0)
-		return tr_fail_errno(err, "pipe");
-	pid = spawn(trace, fds[1], err);
-	close(fds[1]);
-	f = pid < 0 ? NULL : fdopen(fds[0], "r");
-	if (!f) {
-		close(fds[0]);
+	if (pid < 0)
 		return -1;
-	}
 	r = read_objects(f, object, arg, err);
 	fclose(f);
 	while (waitpid(pid, &status, 0) < 0)

@@ -5,7 +5,19 @@
 #ifndef CLI_REPLAY_RUN_H
 #define CLI_REPLAY_RUN_H
 
+#include <stdio.h>
+#include <sys/types.h>
+
 #include "libtrace/trace.h"
+
+/*
+ * Start trace-replay, found beside this tool or in PATH, with options (a
+ * terminating NULL, of at most CLI_REPLAY_OPTIONS) for a trace.  What it
+ * prints can be read from *from, which is the caller's.  Returns its pid.
+ */
+#define CLI_REPLAY_OPTIONS 6
+pid_t cli_replay_spawn(const char *const *options, const char *trace,
+		       FILE **from, struct tr_error *err) TR_MUST_CHECK;
 
 /*
  * Replay a trace without the program's output and call `object` for every

@@ -3,70 +3,27 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
-#include <spawn.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cmd/cli/replay_run.h"
 #include "libtrace/base/alloc.h"
 #include "libtrace/state/source.h"
 #include "libtrace/state/symbol.h"
 
-extern char **environ;
-
 /* ---- the other program ---- */
-
-/* Beside this one when it is there, else by PATH. */
-static char *find_replay(void)
-{
-	char self[4096], *slash;
-	TR_AUTOFREE char *beside = NULL;
-	ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-
-	if (n > 0) {
-		self[n] = '\0';
-		slash = strrchr(self, '/');
-		beside = tr_printf("%.*s/trace-replay", (int)(slash - self),
-				   self);
-		if (access(beside, X_OK) == 0)
-			return tr_strdup(beside);
-	}
-	return tr_strdup("trace-replay");
-}
-
-static int spawn(struct cli_replayed *r, int out, struct tr_error *err)
-{
-	TR_AUTOFREE char *program = find_replay();
-	TR_AUTOFREE char *to = tr_printf("--goto=%" PRIu64, r->event);
-	char quiet[] = "--quiet", contents[] = "--contents", end[] = "--";
-	char *path = tr_strdup(r->trace);
-	char *argv[] = {program, quiet, contents, to, end, path, NULL};
-	posix_spawn_file_actions_t actions;
-	int failed;
-
-	posix_spawn_file_actions_init(&actions);
-	posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
-	posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null",
-					 O_RDONLY, 0);
-	failed = posix_spawnp(&r->pid, program, &actions, NULL, argv, environ);
-	posix_spawn_file_actions_destroy(&actions);
-	free(path);
-	if (!failed)
-		return 0;
-	r->pid = 0;
-	return tr_fail(err, TR_ESYS, "%s: %s", program, strerror(failed));
-}
 
 int cli_replayed_start(struct cli_replayed *r, struct tr_error *err)
 {
-	int ends[2], failed;
+	TR_AUTOFREE char *to = tr_printf("--goto=%" PRIu64, r->event);
+	const char *options[] = {"--quiet", "--contents", to, NULL};
+	pid_t pid = cli_replay_spawn(options, r->trace, &r->from, err);
 
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return tr_fail_errno(err, "pipe");
-	failed = spawn(r, ends[1], err);
-	close(ends[1]);
-	r->from = fdopen(ends[0], "r");
-	return failed;
+	if (pid < 0)
+		return -1;
+	r->pid = pid;
+	return 0;
 }
 
 int cli_replayed_finish(struct cli_replayed *r, struct tr_error *err)
