@@ -29,13 +29,8 @@
 /* A stop that has not come by then will not. */
 #define LOST_NS UINT64_C(20000000)
 
-/* What tells iterations apart: the top of the stack (callers' variables), what
- * registers point to, and what is pointed to there, as in interpreters, which
- * have their counters in objects.  A probe has room for 800 words. */
+/* What is on the stack tells callers' iterations apart. */
 #define STACK_BYTES 512u
-#define TARGET_BYTES 192u
-#define OBJECT_BYTES 32u
-#define OBJECTS_MAX 96u
 
 /* Can a jump be put in place of the instructions at ip? */
 static bool is_good_place(const struct task *t, uint64_t ip)
@@ -165,86 +160,13 @@ static void mark_point(struct task *t, struct tr_regs *regs)
 		return; /* SIGKILL took it */
 }
 
-/* An address in the program's half that is no small number (mmap_min_addr). */
-static bool may_point(uint64_t word)
-{
-	return word >= 65536 && word < UINT64_C(1) << 47;
-}
-
-static bool is_listed(const struct tr_ranges *words, uint64_t addr)
-{
-	for (size_t i = 0; i < words->n; i++)
-		if (addr >= words->r[i].addr &&
-		    addr < words->r[i].addr + words->r[i].len)
-			return true;
-	return false;
-}
-
-/* Code that has, or will have at replay, bytes of the engine's in it. */
-static bool is_patched(const struct task *t, uint64_t ip, uint64_t addr,
-		       uint64_t len)
-{
-	const struct tr_patches *ps = &t->as->patches;
-
-	if (addr < ip + 2 * TR_RELOCATE_MAX && addr + len > ip)
-		return true;
-	for (size_t i = 0; i < ps->n; i++)
-		if (ps->p[i].addr >= addr && ps->p[i].addr < addr + len)
-			return true;
-	return false;
-}
-
-static void add_words(const struct task *t, struct tr_ranges *words,
-		      const struct tr_regs *regs, uint64_t addr, uint64_t len)
-{
-	addr &= ~UINT64_C(7);
-	if (!may_point(addr) || is_listed(words, addr) ||
-	    is_patched(t, regs->rip, addr, len))
-		return;
-	TR_GROW(words->r, words->n, words->cap);
-	words->r[words->n++] = (struct tr_range){.addr = addr, .len = len};
-}
-
-static void add_targets(const struct task *t, struct tr_ranges *words,
-			const struct tr_regs *regs)
-{
-	const uint64_t reg[] = {
-		regs->rax, regs->rbx, regs->rcx, regs->rdx, regs->rsi,
-		regs->rdi, regs->rbp, regs->r8, regs->r9, regs->r10,
-		regs->r11, regs->r12, regs->r13, regs->r14, regs->r15};
-
-	for (size_t i = 0; i < sizeof reg / sizeof *reg; i++)
-		add_words(t, words, regs, reg[i], TARGET_BYTES);
-}
-
-/* What the words taken so far point to. */
-static void add_objects(const struct task *t, struct tr_ranges *words,
-			const struct tr_regs *regs)
-{
-	const size_t known = words->n;
-
-	for (size_t i = 0; i < known; i++) {
-		uint64_t word[STACK_BYTES / 8];
-		size_t n = tr_memory_read_some(t->tid, words->r[i].addr, word,
-					       words->r[i].len) / 8;
-
-		for (size_t k = 0; k < n; k++)
-			if (words->n < known + OBJECTS_MAX)
-				add_words(t, words, regs, word[k],
-					  OBJECT_BYTES);
-	}
-}
-
 static void take_words(struct recorder *r, const struct task *t,
 		       const struct tr_regs *regs, struct tr_event *ev)
 {
-	struct tr_ranges words = {.r = NULL};
+	struct tr_range stack = {.addr = regs->rsp, .len = STACK_BYTES};
+	struct tr_ranges words = {&stack, 1, 1};
 
-	add_targets(t, &words, regs);
-	add_words(t, &words, regs, regs->rsp, STACK_BYTES);
-	add_objects(t, &words, regs);
 	rec_read_ranges(r, t, &words, ev);
-	tr_ranges_release(&words);
 }
 
 /* Record where the task stands, or a little further on.  False when it came to

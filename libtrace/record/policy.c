@@ -47,10 +47,6 @@ void rec_update_priority(struct task *t)
 	t->latency = LATENCY_NS + (errno ? 0 : nice) * (int64_t)MS;
 }
 
-/* A turn that ends inside a computation has to be searched for at replay; most
- * computations come to a system call before that. */
-#define COMPUTING_SLICES 50
-
 /* A turn is the shorter the longer the task may wait: at nice 0 it has the
  * length that was asked for. */
 static uint64_t slice_of(const struct recorder *r, const struct task *t)
@@ -97,7 +93,7 @@ uint64_t rec_policy_patience(struct recorder *r, struct domain *d,
 		r->moments = r->options->seed | 1;
 	if (d->random)
 		return slice / 2 + next_below(&r->moments, slice + 1);
-	return slice * COMPUTING_SLICES;
+	return slice + r->options->max_defer_ns;
 }
 
 void rec_policy_seed(const struct recorder *r, struct domain *d)

@@ -12,8 +12,8 @@
 
 /* Parts of the region, by offset from its base. */
 #define COMPARE_AT (3 * PAGE)
-#define ALONE_AT (TR_PROBE_DATA - 64)
-#define CONSTANTS_AT (TR_PROBE_DATA + 64)
+#define ALONE_AT (5 * PAGE - 64)
+#define CONSTANTS_AT (5 * PAGE + 64)
 
 /*
  * The part of every pass, around `entry`:
@@ -33,7 +33,7 @@
 
 /* Words are compared while there is room for them. */
 #define WORD_BYTES 29
-#define WORDS_MAX 800
+#define WORDS_MAX 110
 
 struct emit {
 	struct tr_probe_code *c;

@@ -10,7 +10,7 @@
 #include "libtrace/tracee/probe.h"
 #include "libtrace/tracee/relocate.h"
 
-#define TR_PROBE_SIZE (11ul * 4096)
+#define TR_PROBE_SIZE (6ul * 4096)
 
 struct tr_probe_code {
 	uint64_t base;   /* page aligned */
@@ -26,10 +26,9 @@ struct tr_probe_code {
 };
 
 /* What is saved at these offsets from the base while comparing. */
-#define TR_PROBE_DATA (9 * 4096)
-#define TR_PROBE_RCX (TR_PROBE_DATA + 0)
-#define TR_PROBE_RAX (TR_PROBE_DATA + 8)
-#define TR_PROBE_FLAGS (TR_PROBE_DATA + 16)
+#define TR_PROBE_RCX (5 * 4096 + 0)
+#define TR_PROBE_RAX (5 * 4096 + 8)
+#define TR_PROBE_FLAGS (5 * 4096 + 16)
 #define TR_PROBE_SAVED 24 /* bytes, from TR_PROBE_RCX on */
 
 /* CF, PF, AF, ZF, SF and OF: the flags that are compared. */

@@ -117,7 +117,7 @@ c_project() {
 		git -c gc.auto=1 gc -q --aggressive --prune=now
 		git bundle create -q ../b HEAD main
 		git clone -q ../b ../two
-		git bisect start -q HEAD HEAD~7
+		git bisect start HEAD HEAD~7 >start
 		git bisect run sh -c '[ "$(head -n 1 f)" -lt 5 ]' | grep first
 		git fsck
 		git count-objects -v

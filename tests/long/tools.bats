@@ -70,7 +70,7 @@ load ../helpers
 		tmux new-session -d -x 80 -y 24 sh
 		tmux send-keys 'echo $((6 * 7)); stty size' Enter
 		until tmux capture-pane -p | grep -q '^24 80'; do sleep 0.1; done
-		tmux capture-pane -p | grep -x 42
+		tmux capture-pane -p | grep -o '42$'
 		tmux resize-window -x 60 -y 20
 		tmux split-window 'sleep 0.2'
 		tmux list-panes | wc -l
@@ -78,7 +78,7 @@ load ../helpers
 		sleep 0.1
 	END
 	varies=1 repeat 5 same 0 sh ../t.sh
-	grep -q '^42$' rep.out
+	grep -q '^42$' rep.out || fail "$(cat rep.out)"
 }
 
 @test "script: a terminal session with job control" {
