@@ -7,21 +7,13 @@
 
 #include "libtrace/base/alloc.h"
 #include "libtrace/base/buf.h"
+#include "libtrace/model/msghdr.h"
 
 #define PAGE 4096u
 #define MAX_STRING 131072u /* MAX_ARG_STRLEN: execve(2) */
 #define MAX_STRINGS 65536u
 #define MAX_RW 0x7ffff000u /* what read(2) and write(2) move at most */
 #define IOV_BATCH 64u
-
-/* struct msghdr on x86-64, see recvmsg(2). */
-#define MSG_SIZE 56u
-#define MSG_NAME 0
-#define MSG_NAMELEN 8
-#define MSG_IOV 16
-#define MSG_IOVLEN 24
-#define MSG_CONTROL 32
-#define MSG_CONTROLLEN 40
 
 bool tr_fx_failed(const struct tr_fx *fx)
 {

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 
+#include "libtrace/model/msghdr.h"
 #include "libtrace/model/tables.h"
 
 typedef bool handler(struct tr_fx *fx);
@@ -516,8 +517,6 @@ static bool do_sched_setattr(struct tr_fx *fx)
 	return true;
 }
 
-#define MMSG_SIZE 64u
-#define MMSG_LEN 56u
 #define MAX_MSG 0x7ffff000u
 
 /* Each element is a struct msghdr and the bytes it took. */

@@ -26,8 +26,10 @@
 
 #include "libtrace/base/alloc.h"
 #include "libtrace/intercept/abi.h"
+#include "libtrace/model/msghdr.h"
 #include "libtrace/record/ptrace.h"
 #include "libtrace/record/recorder.h"
+#include "libtrace/state/regs.h"
 #include "libtrace/tracee/memory.h"
 #include "libtrace/tracee/remote.h"
 #include "libtrace/tracee/tracee.h"
@@ -39,15 +41,6 @@
 /* The kernel keeps this far away from what lies below a stack. */
 #define STACK_GAP (256 * PAGE)
 
-/* struct msghdr and struct mmsghdr, recvmsg(2) and recvmmsg(2). */
-#define MSG_NAME 0
-#define MSG_NAMELEN 8
-#define MSG_IOV 16
-#define MSG_IOVLEN 24
-#define MSG_CONTROL 32
-#define MSG_CONTROLLEN 40
-#define MSG_SIZE 56
-#define MMSG_SIZE 64
 #define NAME_MAX_LEN 128 /* struct sockaddr_storage */
 
 /* One buffer of the call. */
@@ -409,16 +402,6 @@ static bool get_block(struct task *t, uint64_t need, uint64_t *start)
 	return true;
 }
 
-static void set_args(struct tr_regs *regs, const uint64_t a[6])
-{
-	regs->rdi = a[0];
-	regs->rsi = a[1];
-	regs->rdx = a[2];
-	regs->r10 = a[3];
-	regs->r8 = a[4];
-	regs->r9 = a[5];
-}
-
 /* Offsets become addresses; pointers to the pieces are set. */
 static void locate(struct moved *m, uint64_t start)
 {
@@ -447,7 +430,7 @@ static bool put(struct task *t, struct moved *m)
 		return false;
 	memcpy(m->args, t->fl.call.args, sizeof m->args);
 	locate(m, start);
-	set_args(&regs, m->args);
+	tr_regs_set_args(&regs, m->args);
 	return tr_memory_write(t->tid, start, m->image.data,
 			       m->image.len) == 0 &&
 	       tr_tracee_set_regs(t->tid, &regs) == 0;
@@ -519,13 +502,13 @@ bool rec_scratch_again(struct task *t)
 	/* The kernel has kept the pointers itself (restart_syscall(2)). */
 	if (regs.orig_rax != t->fl.call.nr)
 		return true;
-	set_args(&regs, t->fl.moved->args);
+	tr_regs_set_args(&regs, t->fl.moved->args);
 	return tr_tracee_set_regs(t->tid, &regs) == 0;
 }
 
 void rec_scratch_args(const struct task *t, struct tr_regs *regs)
 {
-	set_args(regs, t->fl.call.args);
+	tr_regs_set_args(regs, t->fl.call.args);
 }
 
 /* What the kernel has written. */

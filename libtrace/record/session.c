@@ -98,9 +98,11 @@ static int open_parts(struct recorder *r, struct tr_error *err)
 	if (!r->writer)
 		return -1;
 	r->sites.dirfd = r->padding.dirfd = r->dirfd;
-	r->log = tr_alloc(TR_INJECT_LOG_SIZE);
-	r->control = tr_alloc(sizeof *r->control);
-	tr_rules_fill(r->control);
+	if (r->intercept) {
+		r->log = tr_alloc(TR_INJECT_LOG_SIZE);
+		r->control = tr_alloc(sizeof *r->control);
+		tr_rules_fill(r->control);
+	}
 	return 0;
 }
 

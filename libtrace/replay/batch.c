@@ -61,26 +61,6 @@ static bool is_fit(const struct tr_replay *r, const struct rtask *t,
 	return rule && tr_call_is_simple(&f) && logs_args(rule, ev);
 }
 
-/* Will the task, left to itself, stop at this event? */
-static bool stops_at(const struct rtask *t, const struct tr_event *ev)
-{
-	if (!ev || ev->task != t->id)
-		return false;
-	switch (ev->type) {
-	case TR_EV_SYSCALL:
-	case TR_EV_ENTER:
-	case TR_EV_CLONE:
-	case TR_EV_INSN:
-		return true;
-	case TR_EV_SIGNAL:
-		return rep_is_fault(ev);
-	case TR_EV_STOP:
-		return tr_event_get(ev, TR_F_PLACE) == TR_PLACE_FAULT;
-	default:
-		return false;
-	}
-}
-
 static size_t entry_size(const struct tr_event *ev)
 {
 	size_t n = sizeof(struct tr_feed_call);
@@ -139,7 +119,7 @@ static int collect(struct tr_replay *r, struct rtask *t, uint32_t stream,
 			put_entry(feed, ev);
 			continue;
 		}
-		if (*n && !stops_at(t, ev)) {
+		if (*n && !rep_stops_at(t, ev)) {
 			feed->len = last;
 			--*n;
 		}

@@ -84,23 +84,8 @@ struct tr_replay *tr_replay_new(struct tr_reader *reader, struct tr_error *err)
 static bool runs_on(const struct tr_replay *r, const struct rtask *t,
 		    const struct tr_event *next)
 {
-	if (!rep_runs_alone(r, t))
-		return false; /* resumed when its turn comes */
-	if (!next || next->task != t->id)
-		return false;
-	switch (next->type) {
-	case TR_EV_SYSCALL:
-	case TR_EV_ENTER:
-	case TR_EV_CLONE:
-	case TR_EV_INSN:
-		return true;
-	case TR_EV_SIGNAL:
-		return rep_is_fault(next);
-	case TR_EV_STOP:
-		return tr_event_get(next, TR_F_PLACE) == TR_PLACE_FAULT;
-	default:
-		return false;
-	}
+	/* Otherwise it is resumed when its turn comes. */
+	return rep_runs_alone(r, t) && rep_stops_at(t, next);
 }
 
 /* Finish the event applied last: advance its stream, let its task go on. */

@@ -110,6 +110,8 @@ void rep_task_end(struct tr_replay *r, struct rtask *t);
 struct rspace *rep_space_new(uint32_t domain);
 /* May the task run while others wait for their events? */
 bool rep_runs_alone(const struct tr_replay *r, const struct rtask *t);
+/* Will the task, left to itself, stop at this event?  It may be NULL. */
+bool rep_stops_at(const struct rtask *t, const struct tr_event *ev);
 /* Bring the task to its next stop. */
 enum applied rep_wait(struct tr_replay *r, struct rtask *t, struct tr_error *err);
 /* The same, but one instruction at most. */

@@ -37,6 +37,25 @@ bool rep_runs_alone(const struct tr_replay *r, const struct rtask *t)
 	return true;
 }
 
+bool rep_stops_at(const struct rtask *t, const struct tr_event *ev)
+{
+	if (!ev || ev->task != t->id)
+		return false;
+	switch (ev->type) {
+	case TR_EV_SYSCALL:
+	case TR_EV_ENTER:
+	case TR_EV_CLONE:
+	case TR_EV_INSN:
+		return true;
+	case TR_EV_SIGNAL:
+		return rep_is_fault(ev);
+	case TR_EV_STOP:
+		return tr_event_get(ev, TR_F_PLACE) == TR_PLACE_FAULT;
+	default:
+		return false;
+	}
+}
+
 struct rtask *rep_task_new(struct tr_replay *r, uint32_t id, pid_t tid,
 			   struct rspace *as)
 {

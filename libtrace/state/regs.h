@@ -15,6 +15,17 @@
  */
 struct tr_regs tr_regs_after_call(const struct tr_regs *entry, int64_t result);
 
+/* Set the arguments of a system call, in the order of syscall(2). */
+static inline void tr_regs_set_args(struct tr_regs *regs, const uint64_t args[6])
+{
+	regs->rdi = args[0];
+	regs->rsi = args[1];
+	regs->rdx = args[2];
+	regs->r10 = args[3];
+	regs->r8 = args[4];
+	regs->r9 = args[5];
+}
+
 /*
  * Has the task executed nothing since its last system call's exit?  orig_rax
  * holds a call's number until the task is back in user mode, and -1 after an

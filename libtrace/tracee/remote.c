@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "libtrace/state/regs.h"
 #include "libtrace/tracee/memory.h"
 #include "libtrace/tracee/tracee.h"
 
@@ -148,12 +149,7 @@ int tr_batch_run(pid_t tid, struct tr_batch *b, struct tr_error *err)
 static void set_call(struct tr_regs *r, uint64_t nr, const uint64_t a[6])
 {
 	r->rax = nr;
-	r->rdi = a[0];
-	r->rsi = a[1];
-	r->rdx = a[2];
-	r->r10 = a[3];
-	r->r8 = a[4];
-	r->r9 = a[5];
+	tr_regs_set_args(r, a);
 }
 
 int tr_remote_call(pid_t tid, int64_t *result, uint64_t nr, uint64_t a0,

@@ -13,6 +13,25 @@
 #define CONTROL TR_LAYOUT_CONTROL
 #define FRAME (TR_LAYOUT_STACK_TOP - 128)
 
+	/* All that was pushed but the flags; changes no flag. */
+	.macro pop_registers
+	pop	%r15
+	pop	%r14
+	pop	%r13
+	pop	%r12
+	pop	%rbp
+	pop	%rbx
+	pop	%r9
+	pop	%r8
+	pop	%r10
+	pop	%rdx
+	pop	%rsi
+	pop	%rdi
+	pop	%rax
+	pop	%r11
+	pop	%rcx
+	.endm
+
 	.text
 	.globl tr_calls_start
 	.globl tr_calls_enter, tr_calls_go_traced, tr_calls_abandon
@@ -48,21 +67,7 @@ leave:
 	mov	$FRAME, %esp
 	movl	$0, CONTROL + 20
 	cmpl	$0, CONTROL + 16
-	pop	%r15
-	pop	%r14
-	pop	%r13
-	pop	%r12
-	pop	%rbp
-	pop	%rbx
-	pop	%r9
-	pop	%r8
-	pop	%r10
-	pop	%rdx
-	pop	%rsi
-	pop	%rdi
-	pop	%rax
-	pop	%r11
-	pop	%rcx
+	pop_registers
 	jne	leave_traced
 	mov	(%rsp), %r11
 	popfq
@@ -82,21 +87,7 @@ tr_calls_after_leave:
 tr_calls_go_traced:
 	mov	$FRAME, %esp
 	movl	$0, CONTROL + 20
-	pop	%r15
-	pop	%r14
-	pop	%r13
-	pop	%r12
-	pop	%rbp
-	pop	%rbx
-	pop	%r9
-	pop	%r8
-	pop	%r10
-	pop	%rdx
-	pop	%rsi
-	pop	%rdi
-	pop	%rax
-	pop	%r11
-	pop	%rcx
+	pop_registers
 	popfq
 	mov	CONTROL + 24, %rsp
 	jmp	*%r11
