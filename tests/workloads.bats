@@ -180,6 +180,7 @@ lucky() {
 @test "workload: seccomp filter" { workload seccomp_filter; }
 @test "workload: self mem" { workload self_mem; }
 @test "workload: shm file" { workload shm_file; }
+@test "workload: shm join" { workload shm_join; }
 @test "workload: shm mutex" { workload shm_mutex; }
 @test "workload: shm sysv" { workload shm_sysv; }
 @test "workload: signal storm" { workload signal_storm; }

@@ -257,7 +257,10 @@ static void text_file(struct tr_buf *b, const struct tr_event *ev)
 static void text_note(struct tr_buf *b, const struct tr_event *ev)
 {
 	tr_put(b, "note %s: ", tr_note_name(scalar(ev, TR_F_CODE)));
-	put_text_field(b, ev);
+	if (scalar(ev, TR_F_CODE) == TR_NOTE_DOMAIN_JOINED)
+		tr_put(b, "domain %" PRIu64, scalar(ev, TR_F_DOMAIN));
+	else
+		put_text_field(b, ev);
 }
 
 static void text_digest(struct tr_buf *b, const struct tr_event *ev)

@@ -42,6 +42,7 @@ struct domain {
 	struct task *first, *last; /* others that could run, as they came */
 	bool settling;        /* chaos: the next turn is given when all tasks
 				 that have been woken have stopped */
+	bool halting;         /* nobody is given the turn */
 	uint64_t random;      /* state of chaos; 0: none */
 	unsigned epoch, rate; /* decisions left in it; a turn ends at 1 in rate */
 	struct domain *next;
@@ -165,6 +166,7 @@ struct task {
 	bool favoured;        /* chaos: runs before those that are not */
 	uint64_t latency;     /* the program's wish: ns it may wait */
 	uint64_t deadline;    /* of the turn it waits for */
+	int stop_status;      /* of a stop that is handled in its turn */
 	int run_how, run_sig; /* how to resume it when its turn comes, */
 	void (*on_turn)(struct recorder *r, struct task *t); /* or what to do */
 	struct task *run_next;

@@ -125,7 +125,7 @@ static void choose(struct recorder *r, struct domain *d)
 static void next_turn(struct recorder *r, struct domain *d)
 {
 	d->current = NULL;
-	if (!d->first)
+	if (!d->first || d->halting)
 		return;
 	if (d->random) {
 		d->settling = true;
@@ -137,7 +137,7 @@ static void next_turn(struct recorder *r, struct domain *d)
 
 static bool is_free(const struct domain *d)
 {
-	return !d->current && !d->settling;
+	return !d->current && !d->settling && !d->halting;
 }
 
 void rec_await_turn(struct recorder *r, struct task *t,
@@ -181,7 +181,7 @@ void rec_run(struct recorder *r, struct task *t, int how, int sig)
 	t->run_how = how;
 	t->run_sig = sig;
 	t->on_turn = NULL;
-	if (is_free(d) || (d->current == t &&
+	if (is_free(d) || (d->current == t && !d->halting &&
 			   !rec_policy_turn_is_over(r, d, t))) {
 		give_turn(r, d, t);
 		return;
@@ -216,7 +216,7 @@ void rec_stopped(struct recorder *r, struct task *t)
 	if (d->current == t && !t->in_call &&
 	    tr_tracee_get_regs(t->tid, &regs) == 0 &&
 	    !tr_at_call_boundary(&regs)) {
-		if (is_whole_domain(r, t))
+		if (!d->halting && is_whole_domain(r, t))
 			return; /* nobody could use the turn */
 		rec_stop_replay(r, t, TR_NOTE_ASYNC, "it was stopped inside a "
 				"computation while others share its memory");
@@ -251,38 +251,6 @@ void rec_domain_leave(struct recorder *r, struct task *t)
 	rec_rest(r, t);
 	if (--d->ntasks == 0)
 		free_domain(r, d);
-}
-
-void rec_domain_join(struct recorder *r, struct task *t, struct domain *other)
-{
-	struct domain *d = t->as->domain;
-	struct tr_event ev = rec_event(TR_EV_NOTE, t);
-
-	tr_event_set(&ev, TR_F_CODE, TR_NOTE_DOMAIN_JOINED);
-	tr_event_set(&ev, TR_F_DOMAIN, other->id);
-	rec_emit(r, &ev);
-	rec_capture_disturbed(r, d);
-	rec_capture_disturbed(r, other);
-	for (struct task *o = r->tasks; o; o = o->next)
-		if (o->as->domain == other)
-			o->as->domain = d;
-	d->ntasks += other->ntasks;
-	if (other->first) {
-		if (d->last)
-			d->last->run_next = other->first;
-		else
-			d->first = other->first;
-		d->last = other->last;
-	}
-	/* A task of the other domain that is running goes on; this one is at
-	 * a call's exit and waits for its turn. */
-	if (other->current && d->current == t) {
-		d->current = other->current;
-		d->in_kernel = other->in_kernel;
-		d->since = other->since;
-		d->slice = other->slice;
-	}
-	free_domain(r, other);
 }
 
 /* The state letter of /proc/TID/stat, proc(5), or 0. */
@@ -352,6 +320,91 @@ static bool is_blocked(const struct task *t, uint64_t elapsed)
 	if (!may_block(t, elapsed) || elapsed < ASLEEP_NS)
 		return false;
 	return elapsed > BLOCKED_NS || state_of(t->tid) == 'S';
+}
+
+/* The stop that it came to while the domain was halted. */
+static void handle_stop(struct recorder *r, struct task *t)
+{
+	rec_dispatch(r, t, t->stop_status);
+}
+
+/* A task that others' progress can depend on, or that is gone but for its
+ * death: what it does in the kernel has been recorded, or can be. */
+static bool can_be_left(const struct task *t)
+{
+	return t->exiting || (rec_is_exec(t) && t->as->ntasks > 1) ||
+	       may_block(t, STEADY_NS + 1);
+}
+
+/*
+ * Stop the task that has the turn, so that nobody of the domain is running.
+ * One in the kernel counts as blocked, or stops soon: what it comes to there
+ * is handled when it has the turn again.
+ */
+static void halt(struct recorder *r, struct domain *d)
+{
+	struct task *t;
+
+	d->halting = true;
+	while ((t = d->current)) {
+		bool computes = !t->in_call && !t->exiting;
+
+		if (!computes && can_be_left(t)) {
+			if (!t->exiting)
+				rec_call_record_blocked(r, t);
+			d->current = NULL;
+			continue;
+		}
+		if (computes)
+			rec_interrupt(t);
+		if (tr_tracee_wait(t->tid, &t->stop_status, 0) < 0)
+			return;
+		if (computes) {
+			rec_dispatch(r, t, t->stop_status);
+			continue;
+		}
+		t->on_turn = handle_stop;
+		append(d, t);
+		d->current = NULL;
+	}
+}
+
+static void note_joined(struct recorder *r, const struct task *t,
+			const struct domain *d)
+{
+	struct tr_event ev = rec_event(TR_EV_NOTE, t);
+
+	tr_event_set(&ev, TR_F_CODE, TR_NOTE_DOMAIN_JOINED);
+	tr_event_set(&ev, TR_F_DOMAIN, d->id);
+	rec_emit(r, &ev);
+}
+
+void rec_domain_join(struct recorder *r, struct task *t, struct domain *other)
+{
+	struct domain *d = t->as->domain;
+
+	other->ntasks++; /* it outlives its tasks */
+	halt(r, other);
+	note_joined(r, t, other);
+	rec_capture_disturbed(r, d);
+	rec_capture_disturbed(r, other);
+	for (struct task *o = r->tasks; o; o = o->next) {
+		if (o->as->domain != other)
+			continue;
+		/* No event names the place: replay would let it run on. */
+		if (other->ntasks == 2 && o->queued && !o->on_turn)
+			note_joined(r, o, other);
+		o->as->domain = d;
+	}
+	d->ntasks += other->ntasks - 1;
+	if (other->first) {
+		if (d->last)
+			d->last->run_next = other->first;
+		else
+			d->first = other->first;
+		d->last = other->last;
+	}
+	free_domain(r, other);
 }
 
 /* Will the task stop without anybody's doing? */

@@ -440,20 +440,29 @@ static enum applied apply_exit(struct tr_replay *r, struct rtask *t,
 	return AGREED;
 }
 
-/* Two domains share memory from here on. */
-static void join_domains(struct tr_replay *r, const struct rtask *t)
+/* Two domains share memory from here on: what tasks of the other one have done
+ * by themselves until now comes before what follows. */
+static enum applied join_domains(struct tr_replay *r, const struct rtask *t,
+				 struct tr_error *err)
 {
 	uint32_t other = (uint32_t)tr_event_get(&r->ev, TR_F_DOMAIN);
+	enum applied how = AGREED;
 
-	for (struct rtask *o = r->tasks; t && o; o = o->next)
-		if (o->as->domain == other)
-			o->as->domain = t->as->domain;
+	for (struct rtask *o = r->tasks; t && o && how == AGREED; o = o->next) {
+		if (o->as->domain != other)
+			continue;
+		if (o->running)
+			how = rep_wait(r, o, err);
+		o->as->domain = t->as->domain;
+	}
+	return how;
 }
 
-static enum applied apply_note(struct tr_replay *r, const struct rtask *t)
+static enum applied apply_note(struct tr_replay *r, const struct rtask *t,
+			       struct tr_error *err)
 {
 	if (tr_event_get(&r->ev, TR_F_CODE) == TR_NOTE_DOMAIN_JOINED)
-		join_domains(r, t);
+		return join_domains(r, t, err);
 	if (tr_event_get(&r->ev, TR_F_CODE) >= TR_NOTE_STOPS) {
 		r->stopped = true;
 		snprintf(r->note, sizeof r->note, "event %" PRIu64
@@ -471,7 +480,7 @@ enum applied rep_apply(struct tr_replay *r, struct tr_error *err)
 
 	r->resume_after = false;
 	if (r->ev.type == TR_EV_NOTE)
-		return apply_note(r, t);
+		return apply_note(r, t, err);
 	if (r->ev.type == TR_EV_FILE)
 		tr_backing_add(&r->backing, &r->ev);
 	if (r->ev.stream == 0)

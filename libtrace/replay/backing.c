@@ -28,7 +28,15 @@ void tr_backing_release(struct tr_backing *b)
 	free(b->f);
 }
 
-/* Give the memory the stored file's size and contents. */
+/* Holes stay holes: there may be a terabyte of them. */
+static int clear(int fd, off_t at, off_t end)
+{
+	return at == end ? 0 : fallocate(fd, FALLOC_FL_PUNCH_HOLE |
+					 FALLOC_FL_KEEP_SIZE, at, end - at);
+}
+
+/* Give the memory, which may have held something else, the stored file's size
+ * and contents. */
 static int fill(const struct tr_backing *b, uint32_t file, int fd,
 		struct tr_error *err)
 {
@@ -37,22 +45,25 @@ static int fill(const struct tr_backing *b, uint32_t file, int fd,
 				       O_RDONLY | O_CLOEXEC | O_NOFOLLOW |
 				       O_NONBLOCK);
 	struct stat st;
-	off_t at = 0, end;
+	off_t done = 0, at = 0, end;
 
 	if (from < 0 || fstat(from, &st) < 0)
 		return tr_fail_errno(err, "%s", name);
 	if (ftruncate(fd, st.st_size) < 0)
-		return tr_fail_errno(err, "%s: copying into memory", name);
-	/* Holes stay holes: there may be a terabyte of them. */
+		goto failed;
 	while (tr_next_data(from, st.st_size, &at, &end)) {
-		if (lseek(fd, at, SEEK_SET) < 0)
-			return tr_fail_errno(err, "%s: seek", name);
+		if (clear(fd, done, at) < 0 || lseek(fd, at, SEEK_SET) < 0)
+			goto failed;
 		while (at < end)
 			if (sendfile(fd, from, &at, (size_t)(end - at)) <= 0)
-				return tr_fail_errno(err, "%s: copying into "
-						     "memory", name);
+				goto failed;
+		done = end;
 	}
+	if (clear(fd, done, st.st_size) < 0)
+		goto failed;
 	return 0;
+failed:
+	return tr_fail_errno(err, "%s: copying into memory", name);
 }
 
 /* The memory of an earlier entry for the same inode, or new memory. */
