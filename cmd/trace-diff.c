@@ -1,4 +1,5 @@
 /* trace-diff: find where two executions part. */
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 #include "cmd/cli/options.h"
 #include "cmd/cli/output.h"
 #include "cmd/cli/state_diff.h"
+#include "cmd/cli/trace_dir.h"
 #include "libtrace/trace.h"
 
 enum { SAME = 0, DIFFERENT = 1, TROUBLE = 2 };
@@ -208,7 +210,7 @@ static int print_states(const struct tr_comparison *c,
 	r[0].event = before_end(&d->left, d->after[0]);
 	r[1].event = before_end(&d->right, d->after[1]);
 	for (int i = 0; i < 2; i++) {
-		r[i].trace = side[i].name;
+		r[i].trace = tr_reader_path(side[i].reader);
 		r[i].reader = side[i].reader;
 		if (r[i].event == 0)
 			return tr_fail(err, TR_EINVAL, "%s: the difference is "
@@ -246,21 +248,48 @@ static unsigned ignore_bits(void)
 	return ignored.n ? bits : TR_IGNORE_USUAL;
 }
 
-/* A directory is a trace; anything else, and -, is JSON Lines. */
-static int open_side(struct tr_compare_input *in, const char *path,
-		     struct tr_error *err)
+/* One side's trace, when it is an archive and its files are needed. */
+static struct cli_trace_dir dirs[2];
+
+/* The files of a trace are needed for its replay. */
+static int open_trace(struct tr_compare_input *in, struct cli_trace_dir *dir,
+		      const char *path, struct tr_error *err)
+{
+	if (memory && cli_trace_dir_open(dir, path, err) < 0)
+		return -1;
+	in->reader = tr_trace_open(memory ? dir->path : path, err);
+	return in->reader ? 0 : -1;
+}
+
+/* Neither a directory nor an archive: an object opens with a brace. */
+static bool is_lines(const char *path, FILE **f)
 {
 	struct stat st;
+	int c;
 
+	if (stat(path, &st) < 0 || S_ISDIR(st.st_mode))
+		return false;
+	*f = fopen(path, "re");
+	if (!*f || !S_ISREG(st.st_mode))
+		return true;
+	c = getc(*f);
+	rewind(*f);
+	if (c == '{' || c == EOF || isspace(c))
+		return true;
+	fclose(*f);
+	return false;
+}
+
+/* A trace, as a directory or an archive, or JSON Lines, as - is. */
+static int open_side(struct tr_compare_input *in, struct cli_trace_dir *dir,
+		     const char *path, struct tr_error *err)
+{
 	in->name = path;
 	if (strcmp(path, "-") == 0) {
 		in->name = "standard input";
 		in->lines = stdin;
-	} else if (stat(path, &st) == 0 && !S_ISDIR(st.st_mode)) {
-		in->lines = fopen(path, "re");
-	} else {
-		in->reader = tr_reader_open(path, err);
-		return in->reader ? 0 : -1;
+	} else if (!is_lines(path, &in->lines)) {
+		return open_trace(in, dir, path, err);
 	}
 	return in->lines ? 0 : tr_fail_errno(err, "%s", path);
 }
@@ -312,8 +341,8 @@ int main(int argc, char **argv)
 		return cli_fail("standard input can be one side only");
 	if (memory && quiet)
 		return cli_fail("--memory shows something, --quiet nothing");
-	if (open_side(&side[0], argv[first], &err) < 0 ||
-	    open_side(&side[1], argv[first + 1], &err) < 0)
+	if (open_side(&side[0], &dirs[0], argv[first], &err) < 0 ||
+	    open_side(&side[1], &dirs[1], argv[first + 1], &err) < 0)
 		status = cli_trouble(&err);
 	else if (memory && !(side[0].reader && side[1].reader))
 		status = cli_fail("--memory needs two traces");
@@ -321,5 +350,7 @@ int main(int argc, char **argv)
 		status = compare(side);
 	close_side(&side[0]);
 	close_side(&side[1]);
+	cli_trace_dir_release(&dirs[0]);
+	cli_trace_dir_release(&dirs[1]);
 	return status;
 }

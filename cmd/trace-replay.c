@@ -9,6 +9,7 @@
 #include "cmd/cli/output.h"
 #include "cmd/cli/state.h"
 #include "cmd/cli/status.h"
+#include "cmd/cli/trace_dir.h"
 #include "cmd/cli/trace_name.h"
 #include "libtrace/trace.h"
 
@@ -247,6 +248,7 @@ int main(int argc, char **argv)
 	int first = cli_parse(&tool, argc, argv), status;
 	struct tr_reader *reader = NULL;
 	struct tr_replay *r = NULL;
+	struct cli_trace_dir dir = {0};
 	struct tr_error err = {0};
 	char *path = NULL;
 
@@ -255,8 +257,8 @@ int main(int argc, char **argv)
 		return cli_fail("--state: of which event? (--goto)");
 	if (!destination || cli_goto_parse(destination, &last_event, &err) == 0)
 		path = cli_trace_name_pick(argv[first], &err);
-	if (path)
-		reader = tr_reader_open(path, &err);
+	if (path && cli_trace_dir_open(&dir, path, &err) == 0)
+		reader = tr_reader_open(dir.path, &err);
 	if (reader)
 		r = tr_replay_new(reader, &err);
 	if (r && !quiet && tr_replay_cpu_missing(r))
@@ -267,6 +269,7 @@ int main(int argc, char **argv)
 		tr_replay_free(r);
 	if (reader)
 		tr_reader_close(reader);
+	cli_trace_dir_release(&dir);
 	free(path);
 	return cli_finish(status);
 }

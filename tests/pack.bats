@@ -540,10 +540,6 @@ all/other " ]
 	has "$stderr" 'several traces'
 	expect 2 trace-dump two/none
 	one_error trace-dump
-	trace-pack -q -o one.tar.gz t
-	expect 2 trace-dump one.tar.gz
-	one_error trace-dump
-	has "$stderr" 'unpack it first'
 	# Left out files are missed, damage is found, an end that is not there too.
 	trace-dump --files t | head -n 1 | trace-pack -q --files-from - -o less t
 	expect 1 trace-verify less
@@ -554,4 +550,85 @@ all/other " ]
 	has "$output" checksum
 	head -c 100000 two >short
 	expect 1 trace-verify short/t
+}
+
+# Nothing that a tool needed for a while is there afterwards.
+nothing_left() {
+	for _ in $(seq 100); do
+		[ -n "$(ls -A tmp)" ] || return 0
+		sleep 0.05
+	done
+	ls -lR tmp
+	return 1
+}
+
+@test "archives: every tool reads them, compressed or not" {
+	mkdir tmp
+	# shellcheck disable=SC2030 # of this test
+	export TMPDIR=$PWD/tmp
+	make_trace t
+	trace-record -o u ls / >/dev/null
+	trace-dump t | sed 1d >events
+	for end in tar gz xz zst; do
+		trace-pack -q -o one.$end t
+		trace-pack -q -o two.$end t u
+		for name in one.$end two.$end/t; do
+			trace-dump "$name" | sed 1d | cmp - events
+			expect 0 trace-verify --replay "$name"
+			has "$output" '"replay":"identical"'
+			expect 0 trace-replay -f json "$name"
+			has "$output" '"identical":true'
+			expect 0 trace-diff t "$name"
+			nothing_left
+		done
+	done
+	expect 1 trace-diff --memory -f text two.zst/t two.gz/u
+	has "$output" '@@ state'
+	trace-dump one.xz | trace-diff - one.zst
+	expect 2 trace-replay two.gz
+	one_error trace-replay
+	has "$stderr" 'several traces'
+	expect 2 trace-replay two.gz/none
+	one_error trace-replay
+	for command in 'trace-pack -o three' trace-pack; do
+		# shellcheck disable=SC2086
+		expect 2 $command one.tar
+		has "$stderr" 'trace-pack -x unpacks'
+	done
+	# A damaged one is not half read.
+	head -c 20000 one.zst >short.zst
+	expect 2 trace-dump short.zst
+	one_error trace-dump
+	expect 2 trace-replay short.zst
+	one_error trace-replay
+	nothing_left
+	# No room for it.
+	expect 2 env TRACE_FAULT=decompress-write=enospc trace-dump one.gz
+	one_error trace-dump
+	has "$stderr" 'No space left'
+	expect 2 env TMPDIR="$PWD/none" trace-replay one.tar
+	one_error trace-replay
+	has "$stderr" "$PWD/none"
+}
+
+@test "archives: what a replay unpacked goes when it is killed" {
+	mkdir tmp
+	# shellcheck disable=SC2031
+	export TMPDIR=$PWD/tmp
+	trace-record -o t sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1))
+		done'
+	trace-pack -q -o one.tar t
+	for signal in KILL TERM INT; do
+		trace-replay -q one.tar &
+		job=$!
+		for _ in $(seq 200); do
+			[ -n "$(ls -A tmp)" ] && break
+			sleep 0.02
+		done
+		[ -n "$(ls -A tmp)" ]
+		sleep 0.1
+		kill -$signal $job
+		wait $job || true
+		nothing_left
+	done
 }

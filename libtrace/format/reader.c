@@ -154,7 +154,8 @@ static int open_directory(struct tr_home *p, const char *path,
 				     O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	if (p->dirfd < 0 && errno == ENOTDIR)
 		return tr_fail(err, TR_ENOTRACE,
-			       "not a trace (not a directory)");
+			       "not a trace directory; trace-pack -x unpacks "
+			       "an archive");
 	if (p->dirfd < 0)
 		return tr_fail_errno(err, "cannot open");
 	return 0;

@@ -35,23 +35,55 @@ static long name_number(const char *name)
 	return strtol(name, NULL, 10);
 }
 
-static void count_name(void *arg, const char *name)
+/* The numbers of the chunk files that are there. */
+struct numbers {
+	uint32_t *v;
+	size_t n, cap;
+};
+
+static void add_name(void *arg, const char *name)
 {
 	long number = name_number(name);
-	uint32_t *n = arg;
+	struct numbers *l = arg;
 
-	if (number >= (long)*n)
-		*n = (uint32_t)number + 1;
+	if (number < 0)
+		return;
+	TR_GROW(l->v, l->n, l->cap);
+	l->v[l->n++] = (uint32_t)number;
+}
+
+static int ascending(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static int find_numbers(const struct tr_home *p, struct numbers *l,
+			struct tr_error *err)
+{
+	*l = (struct numbers){0};
+	/* A recorder killed at once leaves only the manifest. */
+	if (tr_home_names(p, "chunks", add_name, l, err) < 0 &&
+	    err->sys_errno != ENOENT) {
+		free(l->v);
+		return -1;
+	}
+	if (l->n)
+		qsort(l->v, l->n, sizeof *l->v, ascending);
+	return 0;
 }
 
 int tr_chunk_file_count(const struct tr_home *p, uint32_t *n,
 			struct tr_error *err)
 {
-	*n = 0;
-	if (tr_home_names(p, "chunks", count_name, n, err) == 0)
-		return 0;
-	/* A recorder killed at once leaves only the manifest. */
-	return err->sys_errno == ENOENT ? 0 : -1;
+	struct numbers l;
+
+	if (find_numbers(p, &l, err) < 0)
+		return -1;
+	*n = l.n ? l.v[l.n - 1] + 1 : 0;
+	free(l.v);
+	return 0;
 }
 
 /* Is a whole chunk at this offset?  1 yes, 0 no, -1 failure. */
@@ -170,17 +202,18 @@ static int scan_number(const struct tr_home *p, uint32_t number,
 
 int tr_scan(const struct tr_home *p, struct tr_scan *s, struct tr_error *err)
 {
-	uint32_t files;
+	struct numbers l;
+	int r = 0;
 
 	*s = (struct tr_scan){0};
-	if (tr_chunk_file_count(p, &files, err) < 0)
+	if (find_numbers(p, &l, err) < 0)
 		return -1;
-	s->missing = files == 0;
-	for (uint32_t i = 0; i < files; i++) {
-		if (scan_number(p, i, s, err) < 0) {
-			free(s->refs);
-			return -1;
-		}
-	}
-	return 0;
+	s->missing = l.n == 0 || l.v[l.n - 1] != l.n - 1;
+	/* Not every number up to the last: that may be any. */
+	for (size_t i = 0; r == 0 && i < l.n; i++)
+		r = scan_number(p, l.v[i], s, err);
+	free(l.v);
+	if (r < 0)
+		free(s->refs);
+	return r;
 }

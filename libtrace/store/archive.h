@@ -63,6 +63,8 @@ struct tr_unpack_options {
 	/* Directories to search for files that the archive leaves out;
 	 * NULL-terminated, or NULL. */
 	const char *const *places;
+	/* What is unpacked need not survive a power failure. */
+	bool temporary;
 	tr_pack_progress_fn *progress; /* or NULL */
 	void *arg;
 };

@@ -414,8 +414,8 @@ static int lock(int fd, const char *path, struct tr_error *err)
 {
 	if (fd < 0)
 		return errno == ENOTDIR ?
-			tr_fail(err, TR_ENOTRACE, "%s: not a trace (a trace is "
-				"a directory)", path) :
+			tr_fail(err, TR_ENOTRACE, "%s: not a trace directory; "
+				"trace-pack -x unpacks an archive", path) :
 			tr_fail_errno(err, "%s", path);
 	if (flock(fd, LOCK_EX | LOCK_NB) == 0)
 		return 0;

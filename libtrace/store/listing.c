@@ -183,8 +183,8 @@ static int open_trace(struct tr_listing *l, const char *path,
 	name_trace(l, t);
 	t->dirfd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (t->dirfd < 0 && errno == ENOTDIR)
-		return tr_fail(err, TR_ENOTRACE, "%s: not a trace (a trace is "
-			       "a directory)", path);
+		return tr_fail(err, TR_ENOTRACE, "%s: not a trace directory; "
+			       "trace-pack -x unpacks an archive", path);
 	if (t->dirfd < 0)
 		return tr_fail_errno(err, "%s", path);
 	l->ntraces++;

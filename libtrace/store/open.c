@@ -11,15 +11,18 @@
 #include "libtrace/format/home.h"
 #include "libtrace/store/member.h"
 #include "libtrace/store/tape.h"
+#include "libtrace/store/temporary.h"
 
-/* What a name leads to: a file, and the trace meant in it. */
-struct name {
-	char *file;
-	const char *trace; /* in file's allocation, or NULL */
-};
+/* Bytes that a compressed archive may expand to. */
+#define MAX_EXPANDED ((uint64_t)64 << 30)
 
-/* False unless path is FILE or FILE/NAME with a regular file. */
-static bool find_file(const char *path, struct name *n)
+void tr_archive_name_release(struct tr_archive_name *n)
+{
+	free(n->file);
+	*n = (struct tr_archive_name){0};
+}
+
+bool tr_archive_name(const char *path, struct tr_archive_name *n)
 {
 	struct stat st;
 	char *slash;
@@ -35,7 +38,7 @@ static bool find_file(const char *path, struct name *n)
 		if (stat(n->file, &st) == 0 && S_ISREG(st.st_mode))
 			return true;
 	}
-	free(n->file);
+	tr_archive_name_release(n);
 	return false;
 }
 
@@ -82,8 +85,7 @@ static int add_member(struct found *f, struct tr_tape_in *tape,
 		k.size = target->size;
 		k.readable = target->readable;
 	} else if (!tr_tape_position(tape, &k.start)) {
-		return tr_fail(err, TR_EUNSUPPORTED, "a compressed archive: "
-			       "unpack it first");
+		return tr_fail(err, TR_EHOSTILE, "compressed twice");
 	} else if (in->type != (tr_member_is_dir(&k.m) ? TR_TAPE_DIR :
 				TR_TAPE_FILE)) {
 		return tr_fail(err, TR_EHOSTILE, "member %llu is of the wrong "
@@ -157,7 +159,30 @@ static void take_members(struct tr_home *p, const struct found *f,
 		qsort(p->entries, p->n, sizeof *p->entries, by_name);
 }
 
-static int open_archive(struct tr_home *p, const struct name *n,
+/* The archive; a compressed one as a plain one in a temporary file. */
+static int open_plain(const char *file, struct tr_error *err)
+{
+	int fd = open(file, O_RDONLY | O_CLOEXEC), expanded, r;
+
+	if (fd < 0)
+		return tr_fail_errno(err, "cannot open");
+	expanded = tr_temporary_file(err);
+	r = expanded < 0 ? -1 :
+	    tr_tape_decompress(fd, expanded, MAX_EXPANDED, err);
+	if (r <= 0 && expanded >= 0)
+		close(expanded);
+	if (r != 0)
+		close(fd);
+	if (r < 0)
+		return -1;
+	fd = r ? expanded : fd;
+	if (lseek(fd, 0, SEEK_SET) == 0)
+		return fd;
+	close(fd);
+	return tr_fail_errno(err, "seek");
+}
+
+static int open_archive(struct tr_home *p, const struct tr_archive_name *n,
 			struct tr_error *err)
 {
 	struct found f = {0};
@@ -165,9 +190,9 @@ static int open_archive(struct tr_home *p, const struct name *n,
 	int r;
 
 	*p = (struct tr_home){.dirfd = -1, .archive = -1};
-	p->archive = open(n->file, O_RDONLY | O_CLOEXEC);
+	p->archive = open_plain(n->file, err);
 	if (p->archive < 0)
-		return tr_fail_errno(err, "cannot open");
+		return -1;
 	r = read_members(&f, p->archive, err);
 	if (r == 0)
 		r = choose(&f, n->trace, &trace, err);
@@ -182,13 +207,13 @@ static int open_archive(struct tr_home *p, const struct name *n,
 /* 1 an archive, now open; 0 something else; -1. */
 static int find(struct tr_home *p, const char *path, struct tr_error *err)
 {
-	struct name n;
+	struct tr_archive_name n;
 	int r;
 
-	if (!find_file(path, &n))
+	if (!tr_archive_name(path, &n))
 		return 0;
 	r = open_archive(p, &n, err);
-	free(n.file);
+	tr_archive_name_release(&n);
 	return r < 0 ? tr_error_prefix(err, "%s", path) : 1;
 }
 

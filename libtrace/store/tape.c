@@ -316,13 +316,14 @@ static la_int64_t on_skip(struct archive *a, void *arg, la_int64_t n)
 }
 
 /* Only what tr_tape_create writes and what people recompress it with. */
-static int set_up(struct tr_tape_in *t, struct tr_error *err)
+static int set_up(struct tr_tape_in *t, int (*format)(struct archive *a),
+		  struct tr_error *err)
 {
 	if (archive_read_support_filter_none(t->a) != ARCHIVE_OK ||
 	    archive_read_support_filter_gzip(t->a) != ARCHIVE_OK ||
 	    archive_read_support_filter_xz(t->a) != ARCHIVE_OK ||
 	    archive_read_support_filter_zstd(t->a) != ARCHIVE_OK ||
-	    archive_read_support_format_tar(t->a) != ARCHIVE_OK)
+	    format(t->a) != ARCHIVE_OK)
 		return failed(t->a, 0, "archive", TR_EUNSUPPORTED, err);
 	if (archive_read_open2(t->a, t, NULL, on_read,
 			       t->seek ? on_skip : NULL, NULL) != ARCHIVE_OK)
@@ -331,7 +332,9 @@ static int set_up(struct tr_tape_in *t, struct tr_error *err)
 	return 0;
 }
 
-struct tr_tape_in *tr_tape_open(int fd, bool seek, struct tr_error *err)
+static struct tr_tape_in *open_as(int fd, bool seek,
+				  int (*format)(struct archive *a),
+				  struct tr_error *err)
 {
 	struct tr_tape_in *t = tr_alloc(sizeof *t);
 
@@ -339,10 +342,52 @@ struct tr_tape_in *tr_tape_open(int fd, bool seek, struct tr_error *err)
 	t->seek = seek;
 	t->a = tr_need(archive_read_new());
 	t->raw = tr_alloc(BLOCK);
-	if (set_up(t, err) == 0)
+	if (set_up(t, format, err) == 0)
 		return t;
 	tr_tape_close(t);
 	return NULL;
+}
+
+struct tr_tape_in *tr_tape_open(int fd, bool seek, struct tr_error *err)
+{
+	return open_as(fd, seek, archive_read_support_format_tar, err);
+}
+
+/* All of the one member that libarchive's raw format has. */
+static int decompress(struct tr_tape_in *t, int out, uint64_t max,
+		      struct tr_error *err)
+{
+	struct tr_tape_member m;
+	uint64_t offset;
+	const void *data;
+	size_t n;
+	int r = tr_tape_next(t, &m, err);
+
+	if (r < 0 || archive_filter_code(t->a, 0) == ARCHIVE_FILTER_NONE)
+		return r < 0 ? -1 : 0;
+	while ((r = tr_tape_data(t, &data, &n, &offset, err)) > 0) {
+		if (n > max)
+			return tr_fail(err, TR_EHOSTILE, "the archive expands "
+				       "to more than the limit");
+		max -= n;
+		if (tr_fault("decompress-write") ||
+		    tr_write_all(out, data, n) < 0)
+			return tr_fail_errno(err, "expanding the archive");
+	}
+	return r < 0 ? -1 : 1;
+}
+
+int tr_tape_decompress(int in, int out, uint64_t max, struct tr_error *err)
+{
+	struct tr_tape_in *t = open_as(in, true,
+				       archive_read_support_format_raw, err);
+	int r;
+
+	if (!t)
+		return -1;
+	r = decompress(t, out, max, err);
+	tr_tape_close(t);
+	return r;
 }
 
 void tr_tape_close(struct tr_tape_in *t)

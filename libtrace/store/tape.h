@@ -72,6 +72,13 @@ struct tr_tape_member {
  */
 struct tr_tape_in *tr_tape_open(int fd, bool seek, struct tr_error *err)
 	TR_MUST_CHECK;
+/*
+ * If the file open as `in` is compressed, write what it holds, of at most
+ * `max` bytes, to `out` and return 1; 0 when it is plain.  Both start at their
+ * beginning, and in is left anywhere.
+ */
+int tr_tape_decompress(int in, int out, uint64_t max, struct tr_error *err)
+	TR_MUST_CHECK;
 void tr_tape_close(struct tr_tape_in *t);
 /* The next member: 1, or 0 at the end, which is checked to be one. */
 int tr_tape_next(struct tr_tape_in *t, struct tr_tape_member *m,

@@ -7,6 +7,8 @@
 #ifndef TR_STORE_TREE_H
 #define TR_STORE_TREE_H
 
+#include <stdbool.h>
+
 #include "libtrace/base/error.h"
 #include "libtrace/base/sha256.h"
 #include "libtrace/store/catalogue.h"
@@ -52,10 +54,11 @@ int tr_tree_share(struct tr_tree *t, const struct tr_member *m,
 /*
  * All members are there: take the stored files that the archive left out from
  * this machine's own, check every trace, and give all of them their names;
- * nothing is left under its name unless all are.  *names receives them
- * (NULL-terminated, owned by the caller).
+ * nothing is left under its name unless all are.  With `sync` they are on the
+ * disk before that.  *names receives them (NULL-terminated, owned by the
+ * caller).
  */
-int tr_tree_commit(struct tr_tree *t, struct tr_fetcher *from,
+int tr_tree_commit(struct tr_tree *t, struct tr_fetcher *from, bool sync,
 		   uint64_t *room, uint64_t *cloned, char ***names,
 		   struct tr_error *err) TR_MUST_CHECK;
 

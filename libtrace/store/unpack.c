@@ -225,8 +225,9 @@ static int unpack(struct job *j, int in, char ***names, struct tr_error *err)
 	while ((r = tr_tape_next(j->tape, &m, err)) > 0)
 		if (take_member(j, &m, err) < 0)
 			return -1;
-	if (r < 0 || tr_tree_commit(j->tree, &j->fetcher, &j->room,
-				    &j->stats.cloned_bytes, names, err) < 0)
+	if (r < 0 || tr_tree_commit(j->tree, &j->fetcher, !j->o->temporary,
+				    &j->room, &j->stats.cloned_bytes, names,
+				    err) < 0)
 		return -1;
 	for (char **n = *names; *n; n++)
 		j->stats.traces++;

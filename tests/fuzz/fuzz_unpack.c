@@ -1,10 +1,12 @@
 /*
- * Fuzzing what unpacks archives.  With clang's -fsanitize=fuzzer this is a
- * libFuzzer target; without, each argument is a file to unpack, so that a
- * finding can be looked at with a debugger and a corpus be run as a test.
+ * Fuzzing what reads archives.  With clang's -fsanitize=fuzzer and
+ * -DFUZZING_ENGINE this is a libFuzzer target; without, each argument is a
+ * file to read, so that a finding can be looked at with a debugger and a
+ * corpus be run as a test.
  *
  * After each input nothing may be where the archive's traces would be unless
- * unpacking succeeded, and never anything beside the target.
+ * unpacking succeeded, and never anything beside the target.  Listing the
+ * archive and checking it where it is must end, too.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -17,6 +19,7 @@
 #include "libtrace/base/alloc.h"
 #include "libtrace/base/io.h"
 #include "libtrace/store/archive.h"
+#include "libtrace/store/open.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -71,6 +74,38 @@ static void check_scratch(const char *target, int made)
 		abort();
 }
 
+static int on_member(void *arg, const struct tr_pack_member *m)
+{
+	*(uint64_t *)arg += strlen(m->name) + strlen(m->trace);
+	return 0;
+}
+
+static void on_problem(void *arg, const struct tr_problem *p)
+{
+	*(uint64_t *)arg += strlen(p->where) + strlen(p->what);
+}
+
+/* What failed says why. */
+static void must_tell(int r, const struct tr_error *err)
+{
+	if (r < 0 && (err->code == TR_OK || !err->text[0]))
+		abort();
+}
+
+static void look(int fd)
+{
+	TR_AUTOFREE char *name = tr_printf("/proc/self/fd/%d", fd);
+	struct tr_check_stats stats;
+	struct tr_error err = {0};
+	uint64_t seen = 0;
+
+	if (lseek(fd, 0, SEEK_SET) < 0)
+		abort();
+	must_tell(tr_pack_list(fd, on_member, &seen, &err), &err);
+	err = (struct tr_error){0};
+	must_tell(tr_trace_check(name, on_problem, &seen, &stats, &err), &err);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	TR_AUTOCLOSE int fd = memfd_create("archive", MFD_CLOEXEC);
@@ -88,13 +123,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	r = tr_pack_extract(fd, target,
 			    &(struct tr_unpack_options){.max_bytes = 1 << 24},
 			    &names, &stats, &err);
-	if (r < 0 && (err.code == TR_OK || !err.text[0]))
-		abort();
+	must_tell(r, &err);
 	for (char **n = names; r == 0 && *n; n++, made++)
 		free(*n);
 	free(names);
 	check_scratch(target, made);
 	empty_scratch();
+	look(fd);
 	return 0;
 }
 
