@@ -234,9 +234,24 @@ static int go_to_background(int *status)
 	return 1;
 }
 
+/* A debugger says at most that it failed. */
+static void report_refusals(const struct tr_record_options *o,
+			    const struct tr_record_result *res)
+{
+	char more[40] = "";
+
+	if (res->refusals > 1)
+		snprintf(more, sizeof more, " (and %llu more)",
+			 (unsigned long long)res->refusals - 1);
+	cli_error("%s: a tracer's request was refused: %s%s", o->directory,
+		  res->refused, more);
+}
+
 static void report(const struct tr_record_options *o,
 		   const struct tr_record_result *res)
 {
+	if (!quiet && res->refusals)
+		report_refusals(o, res);
 	if (!quiet && !res->complete)
 		cli_error("%s: the trace is incomplete: %s", o->directory,
 			  res->stopped);

@@ -170,8 +170,13 @@ x" ]
 	sleep 100 &
 	outside=$!
 	expect 0 trace-record -o t ./refuse $outside
-	kill $outside
 	[ "$output" = 1 ] # EPERM
+	one_error trace-record
+	has "$stderr" "refused: process "
+	has "$stderr" ": process $outside is not part of the recording"
+	expect 0 trace-record -q -o quiet ./refuse $outside
+	[ -z "$stderr" ]
+	kill $outside
 	expect 0 trace-dump -f text t
 	has "$output" "process $outside is not part of the recording"
 	expect 0 trace-replay t

@@ -320,7 +320,9 @@ int tr_record(const struct tr_record_options *o, struct tr_record_result *res,
 		.tasks = r.next_task - 1,
 		.complete = closed == 0 && !r.lost,
 		.replayable = !r.stopped[0],
+		.refusals = r.refusals,
 	};
 	memcpy(res->stopped, r.stopped, sizeof res->stopped);
+	memcpy(res->refused, r.refused, sizeof res->refused);
 	return 0;
 }

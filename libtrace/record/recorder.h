@@ -244,6 +244,8 @@ struct recorder {
 	bool root_done;
 	char stopped[256]; /* first reason why replay ends early */
 	uint64_t stopped_at;
+	char refused[160]; /* first request of a tracer that was refused */
+	uint64_t refusals;
 	bool lost;
 	struct tr_buf scratch; /* effect data of the event being built, */
 	struct tr_mem *pieces; /* and where it belongs */

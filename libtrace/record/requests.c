@@ -10,6 +10,7 @@
 #include <linux/audit.h>
 #include <signal.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/stat.h>
@@ -43,6 +44,16 @@ static bool same_user(const struct task *t, const struct task *o)
 	       (sa.st_uid == 0 || sa.st_uid == sb.st_uid);
 }
 
+/* A request that a kernel would serve is refused: the trace and, at the end,
+ * the recorder say so. */
+static void refuse(struct recorder *r, const struct task *t, const char *text)
+{
+	rec_note(r, t->as->stream, t->id, TR_NOTE_TRACER_DENIED, text);
+	if (r->refusals++ == 0)
+		snprintf(r->refused, sizeof r->refused, "process %d: %s",
+			 (int)t->pid, text);
+}
+
 /* Why the task cannot be traced, or 0 (ptrace_attach in kernel/ptrace.c). */
 static int cannot_trace(struct recorder *r, const struct task *t, pid_t tid)
 {
@@ -54,7 +65,7 @@ static int cannot_trace(struct recorder *r, const struct task *t, pid_t tid)
 	if (!o) {
 		snprintf(text, sizeof text, "process %d is not part of the "
 			 "recording: it cannot be traced", (int)tid);
-		rec_note(r, t->as->stream, t->id, TR_NOTE_TRACER_DENIED, text);
+		refuse(r, t, text);
 		return EPERM;
 	}
 	if (o->pid == t->pid || o->vt || o->exiting || !same_user(t, o))
@@ -396,7 +407,7 @@ static int64_t unknown(const struct request *q, uint64_t request)
 
 	snprintf(text, sizeof text, "ptrace request 0x%llx is not supported",
 		 (unsigned long long)request);
-	rec_note(q->r, q->t->as->stream, q->t->id, TR_NOTE_TRACER_DENIED, text);
+	refuse(q->r, q->t, text);
 	return -EIO;
 }
 
