@@ -188,6 +188,32 @@ same_or_stops() {
 		fail "$(tail rep.err)"
 }
 
+# survey SEEDS VARIANTS: record tests/survey/survey.c in namespaces of its own,
+# with other arguments for every seed; replay it.
+survey() {
+	local seed
+	[ "$(id -u)" = 0 ] || skip "not root"
+	unshare -n -i -u -m true || skip "no namespaces here"
+	awk -f "$SOURCE/tests/survey/calls.awk" "$SOURCE"/formats/flags.tbl \
+		"$SOURCE"/formats/ioctls.tbl "$SOURCE"/formats/syscalls.tbl \
+		>calls.h
+	gcc -static -O1 -D_GNU_SOURCE -I. -o survey "$SOURCE/tests/survey/survey.c"
+	for seed in $(seq "$1"); do
+		echo "seed $seed"
+		rm -rf t run
+		mkdir -p run/pts
+		(cd run && in_session 170 unshare -n -i -u -m sh -c 'mount \
+			-t devpts -o newinstance,ptmxmode=0666 none pts &&
+			exec "$@"' sh trace-record --audit=../found -o ../t \
+			../survey "$2" "$seed" >../rec.out 2>../rec.err) ||
+			fail "recorded: status $?" "$(tail rec.err)"
+		[ "$(cat rec.out rec.err)" = ok ] || fail "$(cat rec.out rec.err)"
+		[ ! -s found ] || fail "not as the tables say:" "$(head found)"
+		limit=170 replays 0
+		[ "$(trace-dump -T syscall -f json t | wc -l)" -gt 2000 ]
+	done
+}
+
 # repeat TIMES same ...: for what depends on the moment.  With REPEAT, so
 # often instead.
 repeat() {
