@@ -43,14 +43,24 @@ load ../helpers
 	need node
 	cat >n.js <<-'END'
 		const fs = require('fs'), { execFileSync } = require('child_process');
-		// Hot enough to be compiled, then deoptimised by another type.
+		// Hot enough to be compiled, then deoptimised by another type.  The
+		// calls to the system keep turns from ending inside the loops:
+		// tests/workloads/async_loops.c is about that.
 		function add(a, b) { return a + b; }
 		let sum = 0;
-		for (let i = 0; i < 3e6; i++) sum = add(sum, i % 7);
+		for (let i = 0; i < 3e6; i++) {
+			sum = add(sum, i % 7);
+			if (i % 1e5 === 0) fs.existsSync('/');
+		}
 		console.log(sum, add('a', 'b'), add(0.5, 1));
-		const f = new Function('n', 'let r = 0; for (let i = 0; i < n; i++) ' +
+		const f = new Function('n', 'r', 'for (let i = 0; i < n; i++) ' +
 			'r = (r * 33 + i) >>> 0; return r;');
-		console.log(f(2e6), /(\d+)-(\d+)/.exec('x 12-34')[2]);
+		let r = 0;
+		for (let i = 0; i < 20; i++) {
+			r = f(1e5, r);
+			fs.existsSync('/');
+		}
+		console.log(r, /(\d+)-(\d+)/.exec('x 12-34')[2]);
 		fs.writeFileSync('f', JSON.stringify({ a: [1, 2, 3] }));
 		console.log(execFileSync('cat', ['f']).toString());
 		setTimeout(() => console.log('timer'), 5);

@@ -101,7 +101,7 @@ c_program() {
 	c_program
 	gcc -g -pthread -o p p.c
 	for _ in 1 2 3; do
-		limit=120 same_or_stops 0 'async: another task changed' gdb -nx \
+		limit=120 same_or_stops 0 'another task changed' gdb -nx \
 			-batch -ex 'break stop_here if n == 3' -ex run -ex bt \
 			-ex 'info threads' -ex 'set var total = 1000' -ex delete \
 			-ex continue ../p
