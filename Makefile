@@ -60,6 +60,7 @@ PUBLIC_HEADERS := libtrace/trace.h $(addprefix libtrace/,base/buf.h \
 COMPLETIONS := $(foreach t,$(TOOLS),$(BUILD)/completions/bash/$(t) \
 	$(BUILD)/completions/zsh/_$(t) $(BUILD)/completions/fish/$(t).fish)
 UNITS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c))
+FUZZERS := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/%,$(wildcard tests/fuzz/*.c))
 WORKLOADS := $(patsubst tests/workloads/%.c,$(BUILD)/workloads/%,$(wildcard tests/workloads/*.c))
 DEPS := $(BUILD)/.have-dependencies
 # For targets whose output should not drown in compiler lines.
@@ -141,16 +142,31 @@ $(BUILD)/tests/%: tests/unit/%.c $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(TR_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(LIB) $(LIBS)
 
+$(BUILD)/tests/%: tests/fuzz/%.c $(LIB)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(TR_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(LIB) $(LIBS)
+
 $(BUILD)/workloads/%: tests/workloads/%.c | $(DEPS)
 	@mkdir -p $(@D)
 	$(CC) -D_GNU_SOURCE -std=gnu11 -O2 -g -Wall -Wextra -pthread -MMD -MP -o $@ $<
 
-units: $(UNITS) $(BUILD)/tests/alter ## build the C unit tests
+units: $(UNITS) $(BUILD)/tests/alter $(FUZZERS) ## build the C unit tests
 
 workloads: $(WORKLOADS) ## build the programs that tests record
 
 sanitized: ## build the tools and the C unit tests with ASan and UBSan
 	$(MAKE) BUILD=$(BUILD)/asan CFLAGS='$(SANITIZE)' all units
+
+# What they find goes to tests/fuzz/corpus, which the tests read.
+FUZZ_SECONDS ?= 60
+fuzz: ## build the fuzzers (clang) and run each for FUZZ_SECONDS
+	$(MAKE) BUILD=$(BUILD)/fuzz CC=clang LDFLAGS=-fsanitize=fuzzer \
+		CFLAGS='$(SANITIZE) -fsanitize=fuzzer-no-link -DFUZZING_ENGINE' \
+		$(FUZZERS:$(BUILD)/%=$(BUILD)/fuzz/%)
+	for f in $(FUZZERS:$(BUILD)/tests/fuzz_%=%); do \
+		mkdir -p $(BUILD)/fuzz/found/$$f && cd $(BUILD)/fuzz/found && \
+		../tests/fuzz_$$f -max_total_time=$(FUZZ_SECONDS) -timeout=20 \
+			$$f $(CURDIR)/tests/fuzz/corpus/$$f || exit 1; cd $(CURDIR); done
 
 check: ## install what is missing, build, run the tests
 	@sh tests/setup.sh build check
@@ -225,7 +241,7 @@ clean: ## remove everything that was built
 	rm -rf $(BUILD)
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
-.PHONY: all deps check-deps units workloads sanitized check check-long \
+.PHONY: all deps check-deps units workloads sanitized fuzz check check-long \
 	check-all demo lint bench install uninstall help clean
 .SECONDARY:
 .DELETE_ON_ERROR:

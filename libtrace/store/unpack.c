@@ -9,6 +9,7 @@
 
 #include "libtrace/base/alloc.h"
 #include "libtrace/base/fault.h"
+#include "libtrace/base/hasher.h"
 #include "libtrace/base/io.h"
 #include "libtrace/store/archive.h"
 #include "libtrace/store/fetch.h"
@@ -24,6 +25,7 @@ struct job {
 	struct tr_pack_stats stats;
 	struct tr_tree *tree;
 	struct tr_fetcher fetcher;
+	struct tr_hasher *hasher;
 	uint64_t room; /* bytes that may still be written */
 };
 
@@ -83,7 +85,7 @@ static int parse_link(const struct tr_tape_member *in,
 
 /* The content of the current member to fd. */
 static int take_data(struct job *j, int fd, const char *path,
-		     struct tr_sha256 *h, struct tr_error *err)
+		     struct tr_hasher *h, struct tr_error *err)
 {
 	uint64_t offset, done = 0;
 	const void *data;
@@ -95,10 +97,10 @@ static int take_data(struct job *j, int fd, const char *path,
 			return hostile(path, "a file with holes", err);
 		if (n > j->room)
 			return limit_exceeded(path, err);
+		if (h)
+			tr_hasher_update(h, data, n);
 		if (tr_fault("unpack-write") || tr_write_all(fd, data, n) < 0)
 			return tr_fail_errno(err, "%s: write", path);
-		if (h)
-			tr_sha256_update(h, data, n);
 		done += n;
 		j->room -= n;
 		j->stats.bytes += n;
@@ -141,11 +143,10 @@ static int take_sparse(struct job *j, int fd, const struct tr_stored *s,
 
 static int take_stored(struct job *j, int fd, const struct tr_member *m,
 		       const struct tr_stored *s, const char *path,
-		       struct tr_error *err)
+		       uint64_t size, struct tr_error *err)
 {
 	enum tr_fetched how = TR_FETCH_NONE;
 	uint8_t sha256[TR_SHA256_SIZE];
-	struct tr_sha256 *h;
 
 	if (s && tr_fetch(&j->fetcher, fd, s, NULL, &how, err) < 0)
 		return tr_error_prefix(err, "%s", path);
@@ -158,12 +159,10 @@ static int take_stored(struct job *j, int fd, const struct tr_member *m,
 			return -1;
 		return tr_tree_written(j->tree, m, sha256, err);
 	}
-	h = tr_sha256_new();
-	if (take_data(j, fd, path, h, err) < 0) {
-		tr_sha256_free(h);
+	tr_hasher_begin(j->hasher, size);
+	if (take_data(j, fd, path, j->hasher, err) < 0)
 		return -1;
-	}
-	tr_sha256_final(h, sha256);
+	tr_hasher_final(j->hasher, sha256);
 	return tr_tree_written(j->tree, m, sha256, err);
 }
 
@@ -182,7 +181,7 @@ static int take_file(struct job *j, const struct tr_tape_member *in,
 		return hostile(in->path, "a file with holes, which the trace "
 			       "does not say", err);
 	if (m->kind == TR_MEMBER_FILE)
-		return take_stored(j, fd, m, s, in->path, err);
+		return take_stored(j, fd, m, s, in->path, in->size, err);
 	return take_data(j, fd, in->path, NULL, err);
 }
 
@@ -248,10 +247,12 @@ int tr_pack_extract(int in, const char *target,
 	j.tree = tr_tree_open(target, err);
 	if (!j.tree)
 		return -1;
+	j.hasher = tr_hasher_new();
 	r = unpack(&j, in, names, err);
 	*stats = j.stats;
 	tr_tree_close(j.tree);
 	tr_fetcher_release(&j.fetcher);
+	tr_hasher_free(j.hasher);
 	if (j.tape)
 		tr_tape_close(j.tape);
 	return r;

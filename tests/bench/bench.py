@@ -562,17 +562,23 @@ LOOP = "i=0; while [ $i -lt 100 ]; do /bin/true; i=$((i + 1)); done"
 
 # --- trace-pack against tar and cp -------------------------------------------
 
+def synced(path, *argv):
+    """As trace-pack does: what was written is on the disk at the end."""
+    return ["sh", "-c", '"$@" && sync -f "$0"', path, *argv]
+
+
 def pack_steps(trace, parent, name):
     """What is compared: (step, command), each with its peer before it."""
     return (
-        ("tar", ["tar", "-C", parent, "-cf", "tar", name]),
+        ("tar", synced("tar", "tar", "-C", parent, "-cf", "tar", name)),
         ("pack", [tool("pack"), "-q", "--force", "-o", "packed", trace]),
-        ("tar --zstd", ["tar", "-C", parent, "--zstd", "-cf", "tar.zst",
-                        name]),
+        ("tar --zstd", synced("tar.zst", "tar", "-C", parent, "--zstd",
+                              "-cf", "tar.zst", name)),
         ("pack --compress=zstd", [tool("pack"), "-q", "--force", "-o",
                                   "packed.zst", trace]),
-        ("cp --reflink", ["cp", "-r", "--reflink=auto", trace, "copied"]),
-        ("tar -x", ["tar", "-C", "untarred", "-xf", "tar"]),
+        ("cp --reflink", synced("copied", "cp", "-r", "--reflink=auto", trace,
+                                "copied")),
+        ("tar -x", synced("untarred", "tar", "-C", "untarred", "-xf", "tar")),
         ("unpack", [tool("pack"), "-q", "-x", "packed", "-C", "unpacked"]),
     )
 

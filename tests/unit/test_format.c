@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -746,6 +747,33 @@ static void test_missing_file(void)
 	REQUIRE(r != NULL);
 	CHECK(!tr_reader_complete(r));
 	tr_reader_close(r);
+}
+
+/* What is tried is what is there, not every number that could be. */
+static void test_far_chunk_file(void)
+{
+	struct timespec before, after;
+	struct tr_error err;
+	struct tr_reader *r;
+	char path[128];
+	double seconds;
+
+	REQUIRE(make_trace("a", path, 300, 2, &(struct tr_writer_options){
+			.chunk_size = 2000, .file_size = 8000}) == 0);
+	forget(path, "index");
+	TR_AUTOFREE char *from = tr_printf("%s/chunks/000001", path);
+	TR_AUTOFREE char *to = tr_printf("%s/chunks/999999", path);
+
+	REQUIRE(rename(from, to) == 0);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);
+	r = tr_reader_open(path, &err);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
+	REQUIRE(r != NULL);
+	CHECK(!tr_reader_complete(r));
+	tr_reader_close(r);
+	seconds = (double)(after.tv_sec - before.tv_sec) +
+		  (double)(after.tv_nsec - before.tv_nsec) / 1e9;
+	CHECK(seconds < 0.3);
 }
 
 /* A chunk of a later version is refused, not taken for damage. */
@@ -1679,6 +1707,7 @@ int main(void)
 	RUN(test_lying_index);
 	RUN(test_resync);
 	RUN(test_missing_file);
+	RUN(test_far_chunk_file);
 	RUN(test_hostile_files);
 	RUN(test_future_chunk);
 	RUN(test_shrinking_file);
