@@ -12,6 +12,7 @@
  */
 #include <signal.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 
 #include "libtrace/base/alloc.h"
@@ -28,9 +29,6 @@
 
 /* A stop that has not come by then will not. */
 #define LOST_NS UINT64_C(20000000)
-
-/* What is on the stack tells callers' iterations apart. */
-#define STACK_BYTES 512u
 
 /* Can a jump be put in place of the instructions at ip? */
 static bool is_good_place(const struct task *t, uint64_t ip)
@@ -82,6 +80,19 @@ static void forbid_traps(const struct task *t, uint64_t mask)
 		return; /* SIGKILL took it */
 }
 
+bool rec_still_computes(struct recorder *r, struct task *t, int status)
+{
+	if (!WIFSTOPPED(status) || tr_stopped_by_syscall(status))
+		return false;
+	if (tr_stop_event(status) == 0)
+		return rec_signal_keep(r, t, WSTOPSIG(status));
+	if (tr_stop_event(status) != PTRACE_EVENT_STOP ||
+	    WSTOPSIG(status) != SIGTRAP)
+		return false;
+	rec_calls_drain(r, t);
+	return true;
+}
+
 /* One instruction.  False when the task came to something else, which has been
  * handled, or is gone. */
 static bool step(struct recorder *r, struct task *t, uint64_t mask)
@@ -89,13 +100,15 @@ static bool step(struct recorder *r, struct task *t, uint64_t mask)
 	siginfo_t si;
 	int status;
 
-	rec_resume(t, TR_RESUME_STEP, 0);
-	if (tr_tracee_wait(t->tid, &status, 0) < 0)
-		return false;
-	if (status >> 8 == SIGTRAP &&
-	    tr_tracee_get_siginfo(t->tid, &si) == 0 &&
-	    si.si_code == TRAP_TRACE)
-		return true;
+	do {
+		rec_resume(t, TR_RESUME_STEP, 0);
+		if (tr_tracee_wait(t->tid, &status, 0) < 0)
+			return false;
+		if (status >> 8 == SIGTRAP &&
+		    tr_tracee_get_siginfo(t->tid, &si) == 0 &&
+		    si.si_code == TRAP_TRACE)
+			return true;
+	} while (rec_still_computes(r, t, status));
 	forbid_traps(t, mask);
 	rec_dispatch(r, t, status);
 	return false;
@@ -160,40 +173,74 @@ static void mark_point(struct task *t, struct tr_regs *regs)
 		return; /* SIGKILL took it */
 }
 
-static void take_words(struct recorder *r, const struct task *t,
-		       const struct tr_regs *regs, struct tr_event *ev)
+/* It stops again when the call that it makes in injected code is over. */
+static bool expelled(struct task *t, enum tr_async reason, struct tr_regs *regs)
 {
-	struct tr_range stack = {.addr = regs->rsp, .len = STACK_BYTES};
-	struct tr_ranges words = {&stack, 1, 1};
-
-	rec_read_ranges(r, t, &words, ev);
+	if (!tr_calls_hold(regs->rip))
+		return false;
+	t->yields = reason == TR_ASYNC_PREEMPT;
+	rec_calls_expel(t, regs);
+	return true;
 }
 
-/* Record where the task stands, or a little further on.  False when it came to
- * something else, which has been handled. */
-static bool record_point(struct recorder *r, struct task *t, enum tr_async reason)
+static void take_words(struct recorder *r, const struct task *t,
+		       const struct tr_regs *regs, struct rec_words *seen,
+		       struct tr_event *ev)
+{
+	struct tr_ranges words = {0};
+
+	rec_words_take(t, seen, regs, &words);
+	rec_read_ranges(r, t, &words, ev);
+	tr_ranges_release(&words);
+}
+
+static bool record_state(struct recorder *r, struct task *t,
+			 enum tr_async reason, struct rec_words *seen,
+			 uint64_t began)
 {
 	struct tr_event ev = rec_event(TR_EV_ASYNC, t);
-	uint64_t began = tr_now_ns(), root;
 	uint8_t xstate[TR_MAX_XSTATE];
 	size_t xlen = sizeof xstate;
+	uint64_t root;
 
 	if (!settle(r, t, &ev.regs))
 		return false;
 	mark_point(t, &ev.regs);
-	if (t->as->stopped)
-		return true; /* nobody will look for it */
 	tr_event_mark(&ev, TR_F_REGS);
 	if (tr_tracee_get_xstate(t->tid, xstate, &xlen) < 0)
 		return false;
 	tr_event_set(&ev, TR_F_VECTOR, tr_xstate_digest(xstate, xlen));
 	if (rec_point_digest(r, t, &root))
 		tr_event_set(&ev, TR_F_ROOT, root);
-	take_words(r, t, &ev.regs, &ev);
+	take_words(r, t, &ev.regs, seen, &ev);
 	tr_event_set(&ev, TR_F_REASON, reason);
 	tr_event_set(&ev, TR_F_DURATION, tr_now_ns() - began);
 	rec_emit(r, &ev);
 	return true;
+}
+
+/* Record where the task stands, or a little further on.  False when it came to
+ * something else, which has been handled. */
+static bool record_point(struct recorder *r, struct task *t, enum tr_async reason)
+{
+	uint64_t began = tr_now_ns();
+	struct rec_words *seen;
+	struct tr_regs regs;
+	bool recorded;
+
+	if (t->as->stopped) {
+		/* Nobody will look for it. */
+		if (!settle(r, t, &regs))
+			return false;
+		mark_point(t, &regs);
+		return true;
+	}
+	recorded = rec_words_watch(r, t, &seen) &&
+		   tr_tracee_get_regs(t->tid, &regs) == 0 &&
+		   !expelled(t, reason, &regs) &&
+		   record_state(r, t, reason, seen, began);
+	rec_words_free(seen);
+	return recorded;
 }
 
 static enum tr_async reason_of(const struct task *t)
@@ -224,12 +271,8 @@ void rec_interrupted(struct recorder *r, struct task *t)
 	t->force = false;
 	if (tr_tracee_get_regs(t->tid, &regs) < 0)
 		return;
-	if (tr_calls_hold(regs.rip)) {
-		/* It stops again when the call is over. */
-		t->yields = reason == TR_ASYNC_PREEMPT;
-		rec_calls_expel(t, &regs);
+	if (expelled(t, reason, &regs))
 		return;
-	}
 	if (!tr_at_call_boundary(&regs) && !record_point(r, t, reason))
 		return;
 	if (reason == TR_ASYNC_SIGNAL)

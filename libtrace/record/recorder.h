@@ -166,6 +166,7 @@ struct task {
 	bool favoured;        /* chaos: runs before those that are not */
 	uint64_t latency;     /* the program's wish: ns it may wait */
 	uint64_t deadline;    /* of the turn it waits for */
+	uint64_t ran_since;   /* when it was last given the turn */
 	int stop_status;      /* of a stop that is handled in its turn */
 	int run_how, run_sig; /* how to resume it when its turn comes, */
 	void (*on_turn)(struct recorder *r, struct task *t); /* or what to do */
@@ -394,6 +395,9 @@ bool rec_handles(const struct task *t, int sig);
 void rec_release_held(struct task *t);
 /* Interrupt tasks that compute on while a signal waits for them. */
 void rec_force_overdue(struct recorder *r);
+/* The task has stopped by a signal inside a computation: hold it back, if that
+ * is what is done with it.  The task stays stopped. */
+bool rec_signal_keep(struct recorder *r, struct task *t, int sig);
 bool rec_signals_waiting(const struct recorder *r);
 /* Has the program asked that the signal be ignored? */
 bool rec_ignores(const struct task *t, int sig);
@@ -403,6 +407,20 @@ bool rec_ignores(const struct task *t, int sig);
 void rec_interrupt(struct task *t);
 bool rec_is_interrupting(const struct task *t);
 void rec_interrupted(struct recorder *r, struct task *t);
+/* Does the stop leave the task in its computation?  A signal is kept then. */
+bool rec_still_computes(struct recorder *r, struct task *t, int status);
+
+/* words.c: memory that tells the passes of a computation apart. */
+struct rec_words;
+/* Let the task, which is stopped in a computation, run for a moment to see what
+ * changes.  False when it came to something else, which has been handled.
+ * *words is for the caller to free in any case. */
+bool rec_words_watch(struct recorder *r, struct task *t,
+		     struct rec_words **words);
+/* Where those words are that have changed until now, and the stack; once. */
+void rec_words_take(const struct task *t, struct rec_words *w,
+		    const struct tr_regs *regs, struct tr_ranges *words);
+void rec_words_free(struct rec_words *w);
 
 /* forced.c: signals that trapped instructions raise. */
 /* The task's signal mask may have changed; its call has set an action. */

@@ -97,6 +97,7 @@ static void give_turn(struct recorder *r, struct domain *d, struct task *t)
 	void (*then)(struct recorder *, struct task *) = t->on_turn;
 
 	take_turn(d, t);
+	t->ran_since = tr_now_ns();
 	r->hurry |= d->first || d->random;
 	t->on_turn = NULL;
 	t->yields = false;

@@ -369,6 +369,22 @@ void rec_signal_stop(struct recorder *r, struct task *t, int sig)
 		deliver(r, t, sig, &si, &regs, disposition, boundary);
 }
 
+bool rec_signal_keep(struct recorder *r, struct task *t, int sig)
+{
+	siginfo_t si;
+
+	if (t->delivering || sig == SIGCONT ||
+	    tr_tracee_get_siginfo(t->tid, &si) < 0 ||
+	    tr_signal_is_fault(sig, si.si_code) ||
+	    !must_be_exact(t, disposition_of(t->tid, sig)))
+		return false;
+	restore_told(r, t, sig, &si);
+	t->passed = restore_info(t, sig, &si);
+	keep(r, t, &si);
+	rec_calls_trace_next(t);
+	return true;
+}
+
 void rec_signal_pass(struct recorder *r, struct task *t, const siginfo_t *si,
 		     bool exact)
 {

@@ -30,18 +30,19 @@ static void show_program(void *as, uint64_t addr, uint8_t *page)
 bool rec_point_digest(struct recorder *r, struct task *t, uint64_t *root)
 {
 	struct tr_digest_task at = {
-		.tid = t->tid, .may_call = !t->filtered,
+		.tid = t->tid, .may_call = !t->filtered && !rec_ignores_trap(t),
 		.unpatch = show_program, .ctx = t->as,
 	};
+	struct tr_digest *d = t->as->point_digest;
 	struct tr_error err;
 
 	if (kernel_may_write(r, t))
 		return false;
-	if (!t->as->point_digest)
-		t->as->point_digest = tr_digest_new(r->digester);
-	if (tr_digest_update(t->as->point_digest, &at, false, &err) < 0)
+	if (!d)
+		d = t->as->point_digest = tr_digest_new(r->digester);
+	if (tr_digest_update(d, &at, tr_digest_is_large(d), &err) < 0)
 		return false; /* SIGKILL took it */
-	*root = tr_digest_root(t->as->point_digest);
+	*root = tr_digest_root(d);
 	return true;
 }
 

@@ -244,31 +244,34 @@ static enum applied stopped(struct search *s, enum tr_probe_stop *why)
 	return AGREED;
 }
 
-static enum applied step(struct search *s)
+typedef int stepper(struct tr_probe *p, int *status);
+
+/* One instruction of the program's. */
+static enum applied step(struct search *s, stepper *how)
 {
 	int status;
 
-	if (tr_probe_step(s->probe, &status) == 0)
+	if (how(s->probe, &status) == 0)
 		return rep_stopped(s->r, s->t, status, s->err);
 	tr_fail_errno(s->err, "task %u: a step", s->t->id);
 	return TROUBLE;
 }
 
 /*
- * Over the probe by a single step.  A task that was stopped at a system call
- * traps once before it executes anything, with another code
- * (report_single_step in kernel/entry/common.c).
+ * Over the probe, or something it is in the way of, by a single step.  A task
+ * that was stopped at a system call traps once before it executes anything,
+ * with another code (report_single_step in kernel/entry/common.c).
  */
-static enum applied step_over(struct search *s)
+static enum applied step_over(struct search *s, stepper *by)
 {
 	struct rtask *t = s->t;
 	enum applied how = set_regs(s, t->regs.rip);
 
 	if (how == AGREED)
-		how = step(s);
+		how = step(s, by);
 	if (how == AGREED && t->stop_signal == SIGTRAP &&
 	    t->stop_code == TRAP_BRKPT)
-		how = step(s);
+		how = step(s, by);
 	if (how != AGREED)
 		return how;
 	if (t->at_entry || t->stop_signal != SIGTRAP ||
@@ -282,17 +285,19 @@ static enum applied step_over(struct search *s)
 static enum applied run_on(struct search *s, enum tr_probe_stop *why)
 {
 	struct rtask *t = s->t;
-	uint64_t ip = tr_probe_way_on(s->probe, t->regs.rip);
+	bool store = *why == TR_PROBE_STORE;
+	uint64_t ip = store ? 0 : tr_probe_way_on(s->probe, t->regs.rip);
 	enum applied how;
 
 	if (ip == 0) {
-		how = step_over(s);
+		how = step_over(s, store ? tr_probe_store : tr_probe_step);
 		if (how != AGREED)
 			return how;
 		*why = TR_PROBE_HERE;
 		if (t->regs.rip == s->r->ev.regs.rip)
-			return AGREED; /* a jump to itself */
-		ip = t->regs.rip;
+			return AGREED; /* by a jump to itself, or from just
+					  before it */
+		ip = tr_probe_way_on(s->probe, t->regs.rip);
 	}
 	how = set_regs(s, ip);
 	if (how == AGREED)

@@ -691,6 +691,13 @@ int tr_digest_update(struct tr_digest *d, const struct tr_digest_task *t,
 	return r;
 }
 
+#define LARGE_PAGES 16384u
+
+bool tr_digest_is_large(const struct tr_digest *d)
+{
+	return d->work.tracked || d->work.pages_read >= LARGE_PAGES;
+}
+
 uint64_t tr_digest_root(const struct tr_digest *d)
 {
 	return d->root;

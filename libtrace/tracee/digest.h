@@ -59,6 +59,13 @@ struct tr_digest_task {
 int tr_digest_update(struct tr_digest *d, const struct tr_digest_task *t,
 		     bool track, struct tr_error *err) TR_MUST_CHECK;
 
+/*
+ * Was so much read by the last update that tracking pays for updates that
+ * follow each other closely?  A page fault for a tracked page takes as long as
+ * reading some dozens of pages.
+ */
+bool tr_digest_is_large(const struct tr_digest *d);
+
 uint64_t tr_digest_root(const struct tr_digest *d);
 /* Of the pages of [start, end). */
 uint64_t tr_digest_range(const struct tr_digest *d, uint64_t start,

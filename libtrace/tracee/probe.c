@@ -22,6 +22,11 @@
 #include "libtrace/tracee/tracee.h"
 
 #define INT3 0xcc
+#define PAGE 4096u
+
+/* Stores to code beside a jump cost some 300 us each: after so many, stops at
+ * a breakpoint are cheaper. */
+#define STORES_MAX 100
 
 /* A stack grows down to where something is mapped: keep away from it. */
 #define STACK_ROOM (UINT64_C(1) << 28)
@@ -32,12 +37,16 @@ struct tr_probe {
 	struct tr_probe_memory *memory;
 	int slot; /* of the memory, or -1 */
 	struct tr_vmas vmas; /* without the probe */
-	bool fixed_code; /* the program cannot write it */
+	uint32_t prot;   /* of the code, as the program has it */
+	bool aliased;    /* it could be written through another mapping */
+	bool guarded;    /* it is write-protected for the probe */
+	unsigned writes; /* that the guard has stopped */
 	uint8_t original[TR_RELOCATE_MAX], planted[TR_RELOCATE_MAX];
 	size_t readable, len; /* bytes of each */
 	bool shown;      /* the planted bytes are there */
 	bool jumps;      /* and are a jump */
-	bool has_code;   /* and `code` is mapped */
+	bool mapped;     /* memory is mapped at code.base */
+	bool has_code;   /* and `code` in it is in use */
 	struct tr_probe_code code;
 };
 
@@ -87,7 +96,7 @@ int tr_probe_hide(struct tr_probe *p)
 	if (!p->shown)
 		return 0;
 	p->shown = false;
-	if (!p->fixed_code &&
+	if (p->prot & PROT_WRITE && !p->guarded &&
 	    (tr_memory_read(p->tid, p->site, now, p->len) < 0 ||
 	     memcmp(now, p->planted, p->len) != 0))
 		return 0;
@@ -96,8 +105,8 @@ int tr_probe_hide(struct tr_probe *p)
 
 void tr_probe_region(const struct tr_probe *p, uint64_t *start, uint64_t *end)
 {
-	*start = p->has_code ? p->code.base : 0;
-	*end = p->has_code ? p->code.base + TR_PROBE_SIZE : 0;
+	*start = p->mapped ? p->code.base : 0;
+	*end = p->mapped ? p->code.base + TR_PROBE_SIZE : 0;
 }
 
 struct tr_probe *tr_probe_new(pid_t tid, uint64_t site,
@@ -120,7 +129,8 @@ struct tr_probe *tr_probe_new(pid_t tid, uint64_t site,
 			(int)tid, site);
 		goto failed;
 	}
-	p->fixed_code = !(v->prot & PROT_WRITE);
+	p->prot = v->prot;
+	p->aliased = v->flags & MAP_SHARED;
 	p->planted[0] = INT3;
 	p->len = 1;
 	if (tr_probe_show(p) == 0)
@@ -142,6 +152,34 @@ void tr_probe_free(struct tr_probe *p)
 	free(p);
 }
 
+/*
+ * Take the right to write away from the pages of the jump, or give it back.
+ * Compilers of running programs have their code in memory that is writable and
+ * executable, and may change it any time.
+ */
+static int guard(struct tr_probe *p, bool on, struct tr_error *err)
+{
+	uint64_t start = p->site & ~(uint64_t)(PAGE - 1);
+	uint64_t end = (p->site + TR_RELOCATE_MAX + PAGE - 1) &
+		       ~(uint64_t)(PAGE - 1);
+	const struct tr_vma *v = tr_vmas_find(&p->vmas, p->site);
+	int64_t result;
+
+	if (!(p->prot & PROT_WRITE) || p->guarded == on)
+		return 0;
+	if (end > v->end)
+		end = v->end;
+	if (tr_remote_call(p->tid, &result, SYS_mprotect, start, end - start,
+			   on ? p->prot & ~(uint32_t)PROT_WRITE : p->prot,
+			   0, 0, 0, err) < 0)
+		return -1;
+	if (result != 0)
+		return tr_fail(err, TR_ESYS, "task %d: protecting code: %s",
+			       (int)p->tid, strerror((int)-result));
+	p->guarded = on;
+	return 0;
+}
+
 int tr_probe_remove(struct tr_probe *p, struct tr_error *err)
 {
 	int64_t result;
@@ -149,9 +187,11 @@ int tr_probe_remove(struct tr_probe *p, struct tr_error *err)
 	if (tr_probe_hide(p) < 0)
 		return tr_fail_errno(err, "task %d: removing a probe",
 				     (int)p->tid);
-	if (!p->has_code)
+	if (guard(p, false, err) < 0)
+		return -1;
+	if (!p->mapped)
 		return 0;
-	p->has_code = false;
+	p->mapped = p->has_code = false;
 	if (tr_remote_call(p->tid, &result, SYS_munmap, p->code.base,
 			   TR_PROBE_SIZE, 0, 0, 0, 0, err) < 0)
 		return -1;
@@ -200,8 +240,9 @@ static bool map_code(struct tr_probe *p)
 	tr_batch_add(b, SYS_close, BATCH_FD, 0, 0, 0, 0, 0);
 	if (tr_batch_run(p->tid, b, &ignored) < 0)
 		return false;
-	p->has_code = b->call[1].result == (int64_t)p->code.base;
-	return p->has_code;
+	p->mapped = b->call[1].result == (int64_t)p->code.base;
+	p->has_code = p->mapped;
+	return p->mapped;
 }
 
 /* Lengths of the instructions that were moved. */
@@ -277,16 +318,21 @@ static bool install(struct tr_probe *p, const struct tr_probe_state *want)
 
 bool tr_probe_jump(struct tr_probe *p, const struct tr_probe_state *want)
 {
+	struct tr_error ignored;
+
 	if (p->has_code)
 		return p->jumps;
 	if (tr_probe_hide(p) < 0)
 		return false;
-	p->jumps = p->fixed_code && find_jump(p, want) && install(p, want);
+	p->jumps = !p->aliased && guard(p, true, &ignored) == 0 &&
+		   find_jump(p, want) && install(p, want);
 	if (!p->jumps) {
 		p->planted[0] = INT3;
 		p->len = 1;
-		if (p->slot < 0 && find_place(p) && !install(p, NULL))
-			p->has_code = false;
+		if (p->slot < 0 && find_place(p))
+			(void)install(p, NULL);
+		if (guard(p, false, &ignored) < 0)
+			return false; /* the task is gone */
 	}
 	return tr_probe_show(p) == 0 && p->jumps;
 }
@@ -348,6 +394,19 @@ static enum tr_probe_stop at_breakpoint(struct tr_probe *p, uint64_t ip,
 	return TR_PROBE_OTHER;
 }
 
+/* A store to code that is guarded. */
+static bool is_guarded_store(const struct tr_probe *p)
+{
+	uint64_t start = p->site & ~(uint64_t)(PAGE - 1), addr;
+	siginfo_t si;
+
+	if (!p->guarded || tr_tracee_get_siginfo(p->tid, &si) < 0)
+		return false;
+	addr = (uint64_t)(uintptr_t)si.si_addr;
+	return si.si_code == SEGV_ACCERR &&
+	       within(addr, start, p->site + TR_RELOCATE_MAX + PAGE);
+}
+
 /* The address that the program would be at. */
 static void move_home(const struct tr_probe *p, struct tr_regs *regs)
 {
@@ -384,6 +443,10 @@ enum tr_probe_stop tr_probe_stopped(struct tr_probe *p, int signo, int code,
 			return TR_PROBE_PASSED;
 		}
 	}
+	if (signo == SIGSEGV && is_guarded_store(p)) {
+		move_home(p, regs);
+		return TR_PROBE_STORE;
+	}
 	move_home(p, regs);
 	return TR_PROBE_OTHER;
 }
@@ -402,11 +465,41 @@ uint64_t tr_probe_alone(const struct tr_probe *p)
 	return p->has_code ? p->code.alone : 0;
 }
 
-int tr_probe_step(struct tr_probe *p, int *status)
+static int step(struct tr_probe *p, int *status)
 {
 	if (tr_probe_hide(p) < 0 ||
-	    tr_tracee_resume(p->tid, TR_RESUME_STEP, 0) < 0 ||
-	    tr_tracee_wait(p->tid, status, 0) < 0)
+	    tr_tracee_resume(p->tid, TR_RESUME_STEP, 0) < 0)
+		return -1;
+	return tr_tracee_wait(p->tid, status, 0);
+}
+
+int tr_probe_step(struct tr_probe *p, int *status)
+{
+	return step(p, status) < 0 ? -1 : tr_probe_show(p);
+}
+
+/* From here on a breakpoint, where the code is as it is now. */
+static void give_up_jump(struct tr_probe *p, const uint8_t *code)
+{
+	memcpy(p->original, code, p->readable);
+	p->planted[0] = INT3;
+	p->len = 1;
+	p->jumps = p->has_code = false;
+}
+
+int tr_probe_store(struct tr_probe *p, int *status)
+{
+	uint8_t now[TR_RELOCATE_MAX];
+	struct tr_error ignored;
+
+	if (tr_probe_hide(p) < 0 || guard(p, false, &ignored) < 0 ||
+	    step(p, status) < 0 ||
+	    tr_memory_read(p->tid, p->site, now, p->readable) < 0)
+		return -1;
+	if (++p->writes > STORES_MAX ||
+	    memcmp(now, p->original, p->readable) != 0)
+		give_up_jump(p, now);
+	else if (guard(p, true, &ignored) < 0)
 		return -1;
 	return tr_probe_show(p);
 }

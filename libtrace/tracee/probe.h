@@ -15,7 +15,9 @@
  * else: the probe's code is in a mapping of its own, and neither the stack nor
  * a register is touched.  Between the events
  * of a trace no system call happens, so code that is not writable cannot
- * change under a probe; where it is writable the probe stays a breakpoint.
+ * change under a probe.  Where it is writable it is write-protected, and stores
+ * to it are made one by one (tr_probe_store); where it could be written through
+ * another mapping the probe stays a breakpoint.
  */
 #ifndef TR_TRACEE_PROBE_H
 #define TR_TRACEE_PROBE_H
@@ -74,6 +76,7 @@ bool tr_probe_jump(struct tr_probe *p, const struct tr_probe_state *want);
 enum tr_probe_stop {
 	TR_PROBE_HERE,   /* at the instruction, in a state as wanted */
 	TR_PROBE_PASSED, /* let it run on */
+	TR_PROBE_STORE,  /* about to change guarded code: tr_probe_store */
 	TR_PROBE_ALONE,  /* behind the instruction that ran alone */
 	TR_PROBE_OTHER,  /* something else stopped it */
 };
@@ -88,6 +91,9 @@ enum tr_probe_stop tr_probe_stopped(struct tr_probe *p, int signo, int code,
 uint64_t tr_probe_way_on(const struct tr_probe *p, uint64_t ip);
 /* One instruction of the original code; gives the wait status. */
 int tr_probe_step(struct tr_probe *p, int *status) TR_MUST_CHECK;
+/* The store that TR_PROBE_STORE is about, made by a step from where the task is
+ * set.  If it changed the code of the probe, that is a breakpoint again. */
+int tr_probe_store(struct tr_probe *p, int *status) TR_MUST_CHECK;
 /* Where the instruction can be run alone, followed by a breakpoint; or 0. */
 uint64_t tr_probe_alone(const struct tr_probe *p);
 
