@@ -27,9 +27,19 @@ static void hold_standard_descriptors(void)
 	}
 }
 
+/* Files and pipes take more at once than the page that stdio gives them. */
+static void buffer_output(void)
+{
+	static char buffer[1 << 16];
+
+	if (!isatty(STDOUT_FILENO))
+		setvbuf(stdout, buffer, _IOFBF, sizeof buffer);
+}
+
 void cli_set_tool(const char *name, int trouble)
 {
 	hold_standard_descriptors();
+	buffer_output();
 	tool_name = name;
 	trouble_status = trouble;
 }

@@ -1,56 +1,66 @@
-/* JSON values on top of jansson. */
+/* JSON values: making them and looking at them. */
 #include "libtrace/base/json.h"
 
-#include <inttypes.h>
-#include <jansson.h>
 #include <string.h>
 
 #include "libtrace/base/alloc.h"
+#include "libtrace/base/json_impl.h"
+#include "libtrace/base/utf8.h"
 
-/*
- * struct tr_json is json_t under another name; these two functions are the
- * only places that know it.
- */
-static json_t *in(struct tr_json *j)
+struct tr_json *tr_json_new(enum tr_json_kind kind, size_t text)
 {
-	return (json_t *)j;
+	struct tr_json *j = tr_realloc(NULL, sizeof *j + text);
+
+	j->kind = kind;
+	j->key = NULL;
+	return j;
 }
 
-static const json_t *peek(const struct tr_json *j)
+static struct tr_json *container(enum tr_json_kind kind)
 {
-	return (const json_t *)j;
-}
+	struct tr_json *j = tr_json_new(kind, 0);
 
-/* jansson returns NULL only when memory is exhausted or a string is not
- * UTF-8; callers below exclude the latter. */
-static struct tr_json *out(json_t *j)
-{
-	return tr_need(j);
+	j->child = NULL;
+	j->n = j->cap = 0;
+	return j;
 }
 
 struct tr_json *tr_json_object(void)
 {
-	return out(json_object());
+	return container(TR_JSON_OBJECT);
 }
 
 struct tr_json *tr_json_array(void)
 {
-	return out(json_array());
+	return container(TR_JSON_ARRAY);
 }
 
 struct tr_json *tr_json_int(int64_t v)
 {
-	return out(json_integer(v));
+	struct tr_json *j = tr_json_new(TR_JSON_INT, 0);
+
+	j->integer = v;
+	return j;
 }
 
 struct tr_json *tr_json_bool(bool v)
 {
-	return out(json_boolean(v));
+	return tr_json_new(v ? TR_JSON_TRUE : TR_JSON_FALSE, 0);
 }
 
 struct tr_json *tr_json_null(void)
 {
-	return out(json_null());
+	return tr_json_new(TR_JSON_NULL, 0);
+}
+
+struct tr_json *tr_json_text(const char *s, size_t n)
+{
+	struct tr_json *j = tr_json_new(TR_JSON_STRING, n + 1);
+
+	j->len = n;
+	memcpy(j->text, s, n);
+	j->text[n] = '\0';
+	return j;
 }
 
 struct tr_json *tr_json_string(const char *s)
@@ -60,100 +70,183 @@ struct tr_json *tr_json_string(const char *s)
 
 struct tr_json *tr_json_bytes(const void *data, size_t n)
 {
-	json_t *text = NULL, *object;
+	struct tr_json *object;
 
 	if (n == 0)
-		return out(json_stringn("", 0));
-	if (!memchr(data, '\0', n))
-		text = json_stringn(data, n); /* NULL when not UTF-8 */
-	if (text)
-		return out(text);
-	object = in(tr_json_object());
-	tr_json_set(out(object), "hex", tr_json_hex_bytes(data, n));
-	return out(object);
+		return tr_json_text("", 0);
+	if (tr_utf8_is_text(data, n))
+		return tr_json_text(data, n);
+	object = tr_json_object();
+	tr_json_set(object, "hex", tr_json_hex_bytes(data, n));
+	return object;
 }
+
+static const char digits[] = "0123456789abcdef";
 
 struct tr_json *tr_json_hex_bytes(const void *data, size_t n)
 {
-	static const char digits[] = "0123456789abcdef";
+	struct tr_json *j = tr_json_new(TR_JSON_STRING, 2 * n + 1);
 	const uint8_t *p = data;
-	TR_AUTOFREE char *s = tr_realloc(NULL, 2 * n + 1);
 
+	j->len = 2 * n;
 	for (size_t i = 0; i < n; i++) {
-		s[2 * i] = digits[p[i] >> 4];
-		s[2 * i + 1] = digits[p[i] & 15];
+		j->text[2 * i] = digits[p[i] >> 4];
+		j->text[2 * i + 1] = digits[p[i] & 15];
 	}
-	return out(json_stringn_nocheck(s, 2 * n));
+	j->text[2 * n] = '\0';
+	return j;
 }
 
 struct tr_json *tr_json_hex(uint64_t v)
 {
-	char s[19];
+	char s[18], *p = s + sizeof s;
 
-	snprintf(s, sizeof s, "0x%" PRIx64, v);
-	return out(json_string_nocheck(s));
+	do
+		*--p = digits[v & 15];
+	while (v >>= 4);
+	*--p = 'x';
+	*--p = '0';
+	return tr_json_text(p, (size_t)(s + sizeof s - p));
 }
 
 void tr_json_free(struct tr_json *j)
 {
-	json_decref(in(j));
+	if (!j)
+		return;
+	if (j->kind >= TR_JSON_ARRAY) {
+		for (size_t i = 0; i < j->n; i++)
+			tr_json_free(j->child[i].value);
+		free(j->child);
+	}
+	if (j->key != j->short_key)
+		free(j->key);
+	free(j);
 }
 
-void tr_json_set(struct tr_json *object, const char *key, struct tr_json *value)
+/* The first bytes of a key in a number: most keys differ in them. */
+static uint64_t head_of(const char *key, size_t n)
 {
-	if (json_object_set_new_nocheck(in(object), key, in(value)) < 0)
-		out(NULL);
+	uint64_t head = 0;
+
+	memcpy(&head, key, n < sizeof head ? n : sizeof head);
+	return head;
+}
+
+static void set_key(struct tr_json *j, const char *key, size_t n)
+{
+	if (n >= UINT32_MAX)
+		n = UINT32_MAX - 1;
+	j->key = n < sizeof j->short_key ? j->short_key :
+					   tr_realloc(NULL, n + 1);
+	memcpy(j->key, key, n);
+	j->key[n] = '\0';
+	j->key_len = (uint32_t)n;
+}
+
+static struct tr_json_child *add_child(struct tr_json *j, struct tr_json *value)
+{
+	TR_GROW(j->child, j->n, j->cap);
+	j->child[j->n].value = value;
+	return &j->child[j->n++];
 }
 
 void tr_json_append(struct tr_json *array, struct tr_json *value)
 {
-	if (json_array_append_new(in(array), in(value)) < 0)
-		out(NULL);
+	add_child(array, value);
+}
+
+void tr_json_add(struct tr_json *object, const char *key,
+		 struct tr_json *value)
+{
+	size_t n = strlen(key);
+
+	set_key(value, key, n);
+	add_child(object, value)->head = head_of(key, n);
+}
+
+static struct tr_json_child *find(const struct tr_json *object,
+				  const char *key)
+{
+	size_t n = strlen(key);
+	uint64_t head = head_of(key, n);
+
+	for (size_t i = 0; i < object->n; i++) {
+		struct tr_json_child *c = &object->child[i];
+
+		if (c->head == head && c->value->key_len == n &&
+		    memcmp(c->value->key, key, n) == 0)
+			return c;
+	}
+	return NULL;
+}
+
+void tr_json_set(struct tr_json *object, const char *key, struct tr_json *value)
+{
+	struct tr_json_child *c = find(object, key);
+
+	if (!c) {
+		tr_json_add(object, key, value);
+		return;
+	}
+	set_key(value, key, c->value->key_len);
+	tr_json_free(c->value);
+	c->value = value;
 }
 
 const struct tr_json *tr_json_get(const struct tr_json *object, const char *key)
 {
-	return (const struct tr_json *)json_object_get(peek(object), key);
+	const struct tr_json_child *c = tr_json_is_object(object) ?
+					find(object, key) : NULL;
+
+	return c ? c->value : NULL;
 }
 
 size_t tr_json_length(const struct tr_json *array)
 {
-	return json_array_size(peek(array));
+	return tr_json_is_array(array) ? array->n : 0;
 }
 
 const struct tr_json *tr_json_at(const struct tr_json *array, size_t i)
 {
-	return (const struct tr_json *)json_array_get(peek(array), i);
+	return i < tr_json_length(array) ? array->child[i].value : NULL;
 }
 
 bool tr_json_is_object(const struct tr_json *j)
 {
-	return json_is_object(peek(j));
+	return j && j->kind == TR_JSON_OBJECT;
 }
 
 bool tr_json_is_array(const struct tr_json *j)
 {
-	return json_is_array(peek(j));
+	return j && j->kind == TR_JSON_ARRAY;
 }
 
 bool tr_json_is_null(const struct tr_json *j)
 {
-	return json_is_null(peek(j));
+	return j && j->kind == TR_JSON_NULL;
 }
 
 bool tr_json_get_string(const struct tr_json *j, const char **s)
 {
-	if (!json_is_string(peek(j)))
+	if (!j || j->kind != TR_JSON_STRING)
 		return false;
-	*s = json_string_value(peek(j));
+	*s = j->text;
 	return true;
 }
 
 bool tr_json_get_int(const struct tr_json *j, int64_t *v)
 {
-	if (!json_is_integer(peek(j)))
+	if (!j || j->kind != TR_JSON_INT)
 		return false;
-	*v = json_integer_value(peek(j));
+	*v = j->integer;
+	return true;
+}
+
+bool tr_json_get_bool(const struct tr_json *j, bool *v)
+{
+	if (!j || (j->kind != TR_JSON_TRUE && j->kind != TR_JSON_FALSE))
+		return false;
+	*v = j->kind == TR_JSON_TRUE;
 	return true;
 }
 
@@ -188,14 +281,6 @@ bool tr_json_get_hex(const struct tr_json *j, uint64_t *v)
 		r = r << 4 | (unsigned)d;
 	}
 	*v = r;
-	return true;
-}
-
-bool tr_json_get_bool(const struct tr_json *j, bool *v)
-{
-	if (!json_is_boolean(peek(j)))
-		return false;
-	*v = json_is_true(peek(j));
 	return true;
 }
 
@@ -234,57 +319,4 @@ bool tr_json_get_bytes(const struct tr_json *j, char **data, size_t *n)
 	free(*data);
 	*data = NULL;
 	return false;
-}
-
-static char *dump(const struct tr_json *j, size_t flags)
-{
-	char *s = json_dumps(peek(j), flags | JSON_ENCODE_ANY);
-
-	if (!s)
-		out(NULL);
-	return s;
-}
-
-char *tr_json_dump(const struct tr_json *j)
-{
-	return dump(j, JSON_COMPACT);
-}
-
-char *tr_json_dump_pretty(const struct tr_json *j)
-{
-	return dump(j, JSON_INDENT(2));
-}
-
-/* jansson hands over its output token by token: lock the stream once a line. */
-static int write_part(const char *s, size_t n, void *f)
-{
-	return fwrite_unlocked(s, 1, n, f) == n ? 0 : -1;
-}
-
-int tr_json_line(FILE *f, struct tr_json *j)
-{
-	int r;
-
-	flockfile(f);
-	r = json_dump_callback(peek(j), write_part, f,
-			       JSON_COMPACT | JSON_ENCODE_ANY);
-	if (r == 0 && putc_unlocked('\n', f) == EOF)
-		r = -1;
-	funlockfile(f);
-	tr_json_free(j);
-	return r;
-}
-
-struct tr_json *tr_json_parse(const char *text, size_t n, const char *what,
-			      struct tr_error *err)
-{
-	json_error_t e;
-	json_t *j = json_loadb(text, n,
-			       JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &e);
-
-	if (j)
-		return (struct tr_json *)j;
-	tr_fail(err, TR_ECORRUPT, "%s: not JSON: line %d: %s", what, e.line,
-		e.text);
-	return NULL;
 }

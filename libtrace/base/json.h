@@ -1,8 +1,9 @@
 /*
- * JSON values. The only user of jansson, so that the rest of the code knows
- * one small interface and one set of conventions: objects keep the order of
- * insertion, output is compact, bytes that are not UTF-8 become
- * {"hex":"..."}, 64-bit addresses are hex strings.
+ * JSON values: one small interface and one set of conventions: objects keep
+ * the order of insertion, output is compact, bytes that are not UTF-8 become
+ * {"hex":"..."}, 64-bit addresses are hex strings.  What is made here is made
+ * and written without a library, because traces have millions of events;
+ * parsing, which meets anybody's bytes, is jansson's.
  */
 #ifndef TR_BASE_JSON_H
 #define TR_BASE_JSON_H

@@ -469,7 +469,8 @@ static struct tr_json *json_arguments(const struct tr_shown_call *c)
 		char number[16];
 		struct tr_sink s = {0};
 
-		snprintf(number, sizeof number, "arg%u", i + 1);
+		if (!c->sys)
+			snprintf(number, sizeof number, "arg%u", i + 1);
 		tr_shown_arg(c, i, &s);
 		tr_json_set(args, c->sys ? c->sys->arg[i].name : number,
 			    s.root);
@@ -498,8 +499,10 @@ static void json_syscall(struct tr_json *j, const struct tr_event *ev)
 	struct tr_shown_call c;
 
 	tr_shown_init(&c, ev);
-	put_call_name(&name, &c);
-	tr_json_set(j, "name", tr_json_bytes(name.data, name.len));
+	if (!c.sys)
+		put_call_name(&name, &c);
+	tr_json_set(j, "name", c.sys ? tr_json_string(c.sys->name) :
+			       tr_json_bytes(name.data, name.len));
 	tr_json_set(j, "nr", json_uint(c.call.nr));
 	tr_json_set(j, "args", json_arguments(&c));
 	json_result(j, ev);
@@ -560,7 +563,7 @@ static void json_scalar(struct tr_json *j, const struct tr_event *ev,
 	uint64_t v = scalar(ev, f);
 	const char *text;
 
-	if (!tr_event_has(ev, f) || tr_json_get(j, name))
+	if (tr_json_get(j, name))
 		return;
 	/* The kernel's own results are the rule. */
 	if (f == TR_F_ORIGIN && v == TR_ORIGIN_KERNEL)
@@ -581,7 +584,9 @@ static void json_scalars(struct tr_json *j, const struct tr_event *ev)
 {
 	enum { U, S, D, H };
 #define X(NAME, tag, name, sign, form)                                         \
-	json_scalar(j, ev, TR_F_##NAME, name, (sign) == S, (form) == H);
+	if (tr_event_has(ev, TR_F_##NAME))                                     \
+		json_scalar(j, ev, TR_F_##NAME, name, (sign) == S,             \
+			    (form) == H);
 	TR_SCALAR_FIELDS(X)
 #undef X
 	if (tr_event_has(ev, TR_F_TEXT))
