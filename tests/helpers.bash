@@ -160,34 +160,6 @@ same() {
 	expect 0 trace-verify t
 }
 
-# same_or_stops STATUS WORDS COMMAND...: as varies=1 same, or the recorder says
-# that replay ends early because of these words, and the replay ends there
-# with them.
-same_or_stops() {
-	local want=$1 words=$2 got=0
-	shift 2
-	rm -rf t run
-	mkdir run
-	(cd run && in_session "${limit:-60}" trace-record -o ../t "$@" \
-		</dev/null >../rec.out 2>../rec.err) || got=$?
-	[ $got = "$(status_of "$want")" ] ||
-		fail "$*" "recorded: status $got" "$(tail rec.err)"
-	expect 0 trace-verify t
-	if ! grep -a '^trace-record: .*t: .*cannot be replayed' rec.err; then
-		replays "$want"
-		cmp rec.out rep.out
-		return
-	fi
-	grep -a -q "^trace-record: .*$words" rec.err ||
-		fail "other words: $(grep -a ^trace-record: rec.err)"
-	got=0
-	(in_session "${limit:-60}" trace-replay t >rep.out 2>rep.err </dev/null) ||
-		got=$?
-	[ $got = 1 ] || fail "replay: status $got" "$(tail rep.err)"
-	grep -a -q "^trace-replay: stopped: .*$words" rep.err ||
-		fail "$(tail rep.err)"
-}
-
 # survey SEEDS VARIANTS: record tests/survey/survey.c in namespaces of its own,
 # with other arguments for every seed; replay it.
 survey() {
@@ -202,14 +174,14 @@ survey() {
 		echo "seed $seed"
 		rm -rf t run
 		mkdir -p run/pts
-		(cd run && in_session 170 unshare -n -i -u -m sh -c 'mount \
+		(cd run && in_session 300 unshare -n -i -u -m sh -c 'mount \
 			-t devpts -o newinstance,ptmxmode=0666 none pts &&
 			exec "$@"' sh trace-record --audit=../found -o ../t \
 			../survey "$2" "$seed" >../rec.out 2>../rec.err) ||
 			fail "recorded: status $?" "$(tail rec.err)"
 		[ "$(cat rec.out rec.err)" = ok ] || fail "$(cat rec.out rec.err)"
 		[ ! -s found ] || fail "not as the tables say:" "$(head found)"
-		limit=170 replays 0
+		limit=300 replays 0
 		[ "$(trace-dump -T syscall -f json t | wc -l)" -gt 2000 ]
 	done
 }

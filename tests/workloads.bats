@@ -199,6 +199,7 @@ lucky() {
 @test "workload: tracer attach" { workload tracer_attach; }
 @test "workload: tracer follow" { workload tracer_follow; }
 @test "workload: tracer steps" { workload tracer_steps; }
+@test "workload: tracer threads" { workload tracer_threads; }
 @test "workload: tracer world" { workload tracer_world; }
 @test "workload: unknown calls" { workload unknown_calls; }
 @test "workload: watched buffers" { workload watched_buffers; }

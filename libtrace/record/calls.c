@@ -387,6 +387,7 @@ void rec_call_proceed(struct recorder *r, struct task *t)
 		return;
 	}
 	keep_child_traced(t);
+	rec_foreign_begin(r, t);
 	rec_scratch_begin(r, t);
 	rec_enter_kernel(t, TR_RESUME_SYSCALL);
 }
@@ -648,6 +649,7 @@ static void finish_call(struct recorder *r, struct task *t)
 	    (!rec_scratch_finish(t) && !fault(t, &regs)))
 		return;
 	emit_call(r, t, &regs);
+	rec_foreign_end(r, t);
 	rec_call_release(t);
 	rec_growth_check(r, t);
 	rec_state_count(r, t);

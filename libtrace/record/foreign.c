@@ -39,13 +39,22 @@ static void settle(struct recorder *r, struct task *o)
 	if (o->in_call && !o->new_image)
 		rec_call_record_entry(r, o);
 	rec_capture_disturbed(r, o->as->domain);
-	if (computes(o) || (o->vt && o->vt->stopped && !o->vt->exact))
+	if (o->vt && o->vt->stopped && !o->vt->exact)
 		rec_stop_replay(r, o, TR_NOTE_ASYNC, "another task changed "
 				"its memory or registers while it computed");
 }
 
-int rec_poke_memory(struct recorder *r, struct task *o, uint64_t addr,
-		    const void *data, size_t n)
+/* The same for memory, which others see, too. */
+static void settle_memory(struct recorder *r, struct task *o)
+{
+	settle(r, o);
+	if (computes(o))
+		rec_stop_replay(r, o, TR_NOTE_ASYNC, "another task changed "
+				"its memory while it computed");
+}
+
+static int poke_memory(struct recorder *r, struct task *o, uint64_t addr,
+		       const void *data, size_t n)
 {
 	struct tr_mem mem = {addr, {data, n}};
 	struct tr_event ev;
@@ -53,12 +62,28 @@ int rec_poke_memory(struct recorder *r, struct task *o, uint64_t addr,
 	if (tr_memory_write(o->tid, addr, data, n) < 0 ||
 	    tr_patches_settle(o->tid, &o->as->patches, addr, n) < 0)
 		return -1;
-	settle(r, o);
+	settle_memory(r, o);
 	ev = rec_event(TR_EV_POKE, o);
 	ev.mem = &mem;
 	ev.nmem = 1;
 	rec_emit(r, &ev);
 	return 0;
+}
+
+/* A task that shares the memory with the stopped one, and computes, is taken to
+ * a place that replay finds. */
+int rec_poke_memory(struct recorder *r, struct task *o, uint64_t addr,
+		    const void *data, size_t n)
+{
+	struct domain *d = computes(o) ? o->as->domain : NULL;
+	int result;
+
+	if (d)
+		rec_domain_halt(r, d);
+	result = poke_memory(r, o, addr, data, n);
+	if (d)
+		rec_domain_go_on(r, d->id);
+	return result;
 }
 
 void rec_poke_regs(struct recorder *r, struct task *o,
@@ -149,6 +174,34 @@ void rec_note_memory_file(struct recorder *r, const struct task *t, int fd)
 {
 	if (!r->memory_files && memory_of(r, t, fd))
 		r->memory_files = true;
+}
+
+/* The task into whose memory the call at its entry writes, or NULL. */
+static struct task *written_by(struct recorder *r, const struct task *t)
+{
+	const struct tr_call *c = &t->fl.call;
+
+	if (c->nr == SYS_process_vm_writev)
+		return rec_task_find(r, (pid_t)c->args[0]);
+	return r->memory_files && tr_sys_write_fd(c->nr) == 0
+	       ? memory_of(r, t, (int)c->args[0]) : NULL;
+}
+
+void rec_foreign_begin(struct recorder *r, struct task *t)
+{
+	const struct task *o = written_by(r, t);
+
+	if (!o || o->as->domain == t->as->domain)
+		return;
+	t->fl.halted = o->as->domain->id;
+	rec_domain_halt(r, o->as->domain);
+}
+
+void rec_foreign_end(struct recorder *r, struct task *t)
+{
+	if (t->fl.halted)
+		rec_domain_go_on(r, t->fl.halted);
+	t->fl.halted = 0;
 }
 
 /* An array of struct iovec, cut off at `limit` bytes together. */
@@ -262,7 +315,7 @@ static void record_writes(struct recorder *r, const struct task *t,
 	}
 	if (rs == out)
 		return;
-	settle(r, o);
+	settle_memory(r, o);
 	ev = rec_event(TR_EV_POKE, o);
 	rec_read_ranges(r, o, rs, &ev);
 	rec_show_pieces(o, &ev);

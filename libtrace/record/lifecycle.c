@@ -345,6 +345,7 @@ void rec_task_died(struct recorder *r, struct task *t, int status)
 	}
 	rec_traced_died(r, t, status);
 	unlink_task(r, t);
+	rec_foreign_end(r, t);
 	rec_call_release(t);
 	rec_domain_leave(r, t);
 	rec_aspace_leave(r, t);

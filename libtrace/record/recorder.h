@@ -42,7 +42,7 @@ struct domain {
 	struct task *first, *last; /* others that could run, as they came */
 	bool settling;        /* chaos: the next turn is given when all tasks
 				 that have been woken have stopped */
-	bool halting;         /* nobody is given the turn */
+	unsigned halting;     /* so many reasons why nobody is given the turn */
 	uint64_t random;      /* state of chaos; 0: none */
 	unsigned epoch, rate; /* decisions left in it; a turn ends at 1 in rate */
 	struct domain *next;
@@ -106,6 +106,7 @@ struct inflight {
 	bool steady;        /* it reads a file: waits for nobody */
 	struct moved *moved; /* it writes to scratch memory, or NULL */
 	bool exposed;       /* it may write to the program's at any time */
+	uint32_t halted;    /* domain that waits for its end, or 0 */
 	int output;         /* 1 stdout, 2 stderr of the recording */
 	bool recorded;      /* an enter or clone event was written */
 	bool interrupted;   /* stopped with a restart code, may go on */
@@ -505,6 +506,9 @@ void rec_traced_former(struct task *t, pid_t former);
 bool rec_traced_steps(const struct task *t);
 
 /* foreign.c: memory and registers that another task changes. */
+/* A call that writes to another's memory is at its entry; it is over. */
+void rec_foreign_begin(struct recorder *r, struct task *t);
+void rec_foreign_end(struct recorder *r, struct task *t);
 int rec_poke_memory(struct recorder *r, struct task *o, uint64_t addr,
 		    const void *data, size_t n) TR_MUST_CHECK;
 void rec_poke_regs(struct recorder *r, struct task *o,
@@ -525,6 +529,10 @@ void rec_note_memory_file(struct recorder *r, const struct task *t, int fd);
 /* The other domain's tasks are the task's domain's from here on. */
 void rec_domain_join(struct recorder *r, struct task *t, struct domain *other);
 struct domain *rec_domain_new(struct recorder *r, uint32_t id);
+/* Nobody of the domain runs, each at a place that replay finds; until it goes
+ * on, if it is there still. */
+void rec_domain_halt(struct recorder *r, struct domain *d);
+void rec_domain_go_on(struct recorder *r, uint32_t id);
 /* Call `then` when the task has the turn: at once, or later.  Whatever changes
  * memory in an event of the task is done there. */
 void rec_await_turn(struct recorder *r, struct task *t,

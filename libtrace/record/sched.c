@@ -241,8 +241,12 @@ void rec_rest(struct recorder *r, struct task *t)
 	struct domain *d = t->as->domain;
 
 	dequeue(d, t);
-	if (d->current == t)
-		next_turn(r, d);
+	if (d->current != t)
+		return;
+	/* It has come as far as this call, whoever runs now. */
+	if (d->ntasks > 1 && t->in_call && !t->new_image)
+		rec_call_record_entry(r, t);
+	next_turn(r, d);
 }
 
 void rec_domain_leave(struct recorder *r, struct task *t)
@@ -250,7 +254,7 @@ void rec_domain_leave(struct recorder *r, struct task *t)
 	struct domain *d = t->as->domain;
 
 	rec_rest(r, t);
-	if (--d->ntasks == 0)
+	if (--d->ntasks == 0 && !d->halting)
 		free_domain(r, d);
 }
 
@@ -342,11 +346,11 @@ static bool can_be_left(const struct task *t)
  * One in the kernel counts as blocked, or stops soon: what it comes to there
  * is handled when it has the turn again.
  */
-static void halt(struct recorder *r, struct domain *d)
+void rec_domain_halt(struct recorder *r, struct domain *d)
 {
 	struct task *t;
 
-	d->halting = true;
+	d->halting++;
 	while ((t = d->current)) {
 		bool computes = !t->in_call && !t->exiting;
 
@@ -370,6 +374,20 @@ static void halt(struct recorder *r, struct domain *d)
 	}
 }
 
+void rec_domain_go_on(struct recorder *r, uint32_t id)
+{
+	struct domain *d = r->domains;
+
+	while (d && d->id != id)
+		d = d->next;
+	if (!d || --d->halting)
+		return;
+	if (d->ntasks == 0)
+		free_domain(r, d);
+	else if (!d->current)
+		next_turn(r, d);
+}
+
 static void note_joined(struct recorder *r, const struct task *t,
 			const struct domain *d)
 {
@@ -385,7 +403,7 @@ void rec_domain_join(struct recorder *r, struct task *t, struct domain *other)
 	struct domain *d = t->as->domain;
 
 	other->ntasks++; /* it outlives its tasks */
-	halt(r, other);
+	rec_domain_halt(r, other);
 	note_joined(r, t, other);
 	rec_capture_disturbed(r, d);
 	rec_capture_disturbed(r, other);
@@ -435,6 +453,8 @@ static enum poll poll_domain(struct recorder *r, struct domain *d)
 {
 	struct task *t = d->current;
 
+	if (d->halting)
+		return STEADY;
 	if (d->settling && !d->first)
 		d->settling = false;
 	if (d->settling) {
