@@ -21,8 +21,8 @@ demo='jq'
 # The programs that the long tests record.
 long='busybox cargo cmake curl default-jdk-headless emacs-nox ffmpeg golang-go
 gpg gpg-agent guile-3.0 imagemagick lld lua5.4 man-db memcached nginx-light
-ninja-build nodejs ocaml-nox openssl php-cli postgresql redis-server rsync ruby
-rustc tmux valgrind vim'
+ninja-build nodejs ocaml-nox openssh-client openssh-server openssl php-cli
+postgresql redis-server rsync ruby rustc tmux valgrind vim'
 
 say() {
 	printf '%s\n' "$*" >&2
