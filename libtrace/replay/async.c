@@ -281,6 +281,16 @@ static enum applied step_over(struct search *s, stepper *by)
 	return AGREED;
 }
 
+static enum applied make_store(struct search *s)
+{
+	enum applied how = step_over(s, tr_probe_store);
+
+	if (how != AGREED || tr_probe_stored(s->probe) == 0)
+		return how;
+	tr_fail_errno(s->err, "task %u: its code", s->t->id);
+	return TROUBLE;
+}
+
 /* To the next stop by the probe. */
 static enum applied run_on(struct search *s, enum tr_probe_stop *why)
 {
@@ -290,7 +300,7 @@ static enum applied run_on(struct search *s, enum tr_probe_stop *why)
 	enum applied how;
 
 	if (ip == 0) {
-		how = step_over(s, store ? tr_probe_store : tr_probe_step);
+		how = store ? make_store(s) : step_over(s, tr_probe_step);
 		if (how != AGREED)
 			return how;
 		*why = TR_PROBE_HERE;

@@ -40,7 +40,7 @@ struct tr_probe {
 	uint32_t prot;   /* of the code, as the program has it */
 	bool aliased;    /* it could be written through another mapping */
 	bool guarded;    /* it is write-protected for the probe */
-	unsigned writes; /* that the guard has stopped */
+	unsigned stores; /* that the guard has stopped */
 	uint8_t original[TR_RELOCATE_MAX], planted[TR_RELOCATE_MAX];
 	size_t readable, len; /* bytes of each */
 	bool shown;      /* the planted bytes are there */
@@ -489,14 +489,21 @@ static void give_up_jump(struct tr_probe *p, const uint8_t *code)
 
 int tr_probe_store(struct tr_probe *p, int *status)
 {
+	struct tr_error ignored;
+
+	if (guard(p, false, &ignored) < 0)
+		return -1;
+	return step(p, status);
+}
+
+int tr_probe_stored(struct tr_probe *p)
+{
 	uint8_t now[TR_RELOCATE_MAX];
 	struct tr_error ignored;
 
-	if (tr_probe_hide(p) < 0 || guard(p, false, &ignored) < 0 ||
-	    step(p, status) < 0 ||
-	    tr_memory_read(p->tid, p->site, now, p->readable) < 0)
+	if (tr_memory_read(p->tid, p->site, now, p->readable) < 0)
 		return -1;
-	if (++p->writes > STORES_MAX ||
+	if (++p->stores > STORES_MAX ||
 	    memcmp(now, p->original, p->readable) != 0)
 		give_up_jump(p, now);
 	else if (guard(p, true, &ignored) < 0)

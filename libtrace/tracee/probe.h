@@ -91,9 +91,11 @@ enum tr_probe_stop tr_probe_stopped(struct tr_probe *p, int signo, int code,
 uint64_t tr_probe_way_on(const struct tr_probe *p, uint64_t ip);
 /* One instruction of the original code; gives the wait status. */
 int tr_probe_step(struct tr_probe *p, int *status) TR_MUST_CHECK;
-/* The store that TR_PROBE_STORE is about, made by a step from where the task is
- * set.  If it changed the code of the probe, that is a breakpoint again. */
+/* Make the store that TR_PROBE_STORE is about, by a step from where the task is
+ * set; gives the wait status.  tr_probe_stored follows: where the code of the
+ * probe has changed, that is a breakpoint again. */
 int tr_probe_store(struct tr_probe *p, int *status) TR_MUST_CHECK;
+int tr_probe_stored(struct tr_probe *p) TR_MUST_CHECK;
 /* Where the instruction can be run alone, followed by a breakpoint; or 0. */
 uint64_t tr_probe_alone(const struct tr_probe *p);
 
