@@ -61,7 +61,8 @@ COMPLETIONS := $(foreach t,$(TOOLS),$(BUILD)/completions/bash/$(t) \
 	$(BUILD)/completions/zsh/_$(t) $(BUILD)/completions/fish/$(t).fish)
 UNITS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c))
 FUZZERS := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/%,$(wildcard tests/fuzz/*.c))
-WORKLOADS := $(patsubst tests/workloads/%.c,$(BUILD)/workloads/%,$(wildcard tests/workloads/*.c))
+WORKLOADS := $(patsubst tests/workloads/%.c,$(BUILD)/workloads/%,$(wildcard tests/workloads/*.c)) \
+	$(BUILD)/workloads/async_loops-O0 $(BUILD)/workloads/async_loops-O3
 DEPS := $(BUILD)/.have-dependencies
 # For targets whose output should not drown in compiler lines.
 QUIET_MAKE = $(MAKE) -s --no-print-directory \
@@ -146,9 +147,15 @@ $(BUILD)/tests/%: tests/fuzz/%.c $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(TR_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(LIB) $(LIBS)
 
+WORKLOAD_FLAGS := -D_GNU_SOURCE -std=gnu11 -O2 -g -Wall -Wextra -pthread -MMD -MP
+
 $(BUILD)/workloads/%: tests/workloads/%.c | $(DEPS)
 	@mkdir -p $(@D)
-	$(CC) -D_GNU_SOURCE -std=gnu11 -O2 -g -Wall -Wextra -pthread -MMD -MP -o $@ $<
+	$(CC) $(WORKLOAD_FLAGS) -o $@ $<
+
+$(BUILD)/workloads/async_loops-O%: tests/workloads/async_loops.c | $(DEPS)
+	@mkdir -p $(@D)
+	$(CC) $(WORKLOAD_FLAGS) -O$* -o $@ $<
 
 units: $(UNITS) $(BUILD)/tests/alter $(FUZZERS) ## build the C unit tests
 

@@ -23,7 +23,8 @@ once() {
 
 # What a program says when all was well: older ones say other things.
 last_line() {
-	if grep -q -E '("|\\n)ok("|\\n)' "$BATS_TEST_DIRNAME/workloads/$1.c"; then
+	if grep -q -E '("|\\n)ok("|\\n)' \
+		"$BATS_TEST_DIRNAME/workloads/${1%-O?}.c"; then
 		echo ok
 	else
 		tail -n 1 rec.out
@@ -119,6 +120,13 @@ lucky() {
 	done
 }
 
+@test "computations compiled with less and more optimisation" {
+	for _ in 1 2 3; do
+		once async_loops-O0
+		once async_loops-O3
+	done
+}
+
 @test "every workload has its test here" {
 	for source in "$BATS_TEST_DIRNAME"/workloads/*.c; do
 		name=$(basename "$source" .c)
@@ -133,8 +141,11 @@ lucky() {
 @test "workload: async exec" { workload async_exec; }
 @test "workload: async exit" { workload async_exit; }
 @test "workload: async loops" { workload async_loops; }
+@test "workload: async jit" { workload async_jit; }
 @test "workload: async longjmp" { workload async_longjmp; }
+@test "workload: async nested" { workload async_nested; }
 @test "workload: async pingpong" { workload async_pingpong; }
+@test "workload: async race" { workload async_race; }
 @test "workload: async spin" { workload async_spin; }
 @test "workload: async timers" { workload async_timers; }
 @test "workload: barriers" { workload barriers; }

@@ -1,8 +1,10 @@
 /*
  * Computations of every kind, without system calls, under a timer whose
  * handler looks at them: registers alone, memory, vectors, x87, strings,
- * recursion, indirect calls, longjmp.
+ * recursion, indirect calls, longjmp, locked instructions, pauses, and loops in
+ * libc and in the dynamic loader.
  */
+#include <dlfcn.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdint.h>
@@ -99,6 +101,57 @@ static void jumps(void)
 	CHECK(n == 500000);
 }
 
+static void locked(void)
+{
+	static unsigned long n;
+
+	for (int i = 0; i < 1000000; i++)
+		__atomic_fetch_add(&n, 3, __ATOMIC_SEQ_CST);
+	CHECK(n == 3000000);
+}
+
+static void pauses(void)
+{
+	unsigned n = 200000;
+
+	while (n--)
+		__builtin_ia32_pause();
+	CHECK(n + 1 == 0);
+}
+
+static int by_value(const void *a, const void *b)
+{
+	const uint32_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+static void in_libc(void)
+{
+	static uint32_t v[50000];
+	uint32_t x = 1;
+
+	for (size_t i = 0; i < sizeof v / sizeof *v; i++)
+		v[i] = x = x * 1664525 + 1013904223;
+	qsort(v, sizeof v / sizeof *v, sizeof *v, by_value);
+	for (size_t i = 1; i < sizeof v / sizeof *v; i++)
+		CHECK(v[i - 1] <= v[i]);
+	memset(from, 'a', sizeof from - 1);
+	from[sizeof from - 1] = '\0';
+	for (int i = 0; i < 100; i++) {
+		from[i] = 'b';
+		CHECK(strlen(from) == sizeof from - 1);
+		CHECK(strchr(from, 'a') == from + i + 1);
+	}
+}
+
+static void in_loader(void)
+{
+	for (int i = 0; i < 20000; i++)
+		CHECK(dlsym(RTLD_DEFAULT, i & 1 ? "qsort" : "no such name") !=
+		      NULL || !(i & 1));
+}
+
 int main(void)
 {
 	struct itimerval t = {{0, 4000}, {0, 4000}};
@@ -113,6 +166,10 @@ int main(void)
 	CHECK(fib(27) == 196418);
 	calls();
 	jumps();
+	locked();
+	pauses();
+	in_libc();
+	in_loader();
 	t = (struct itimerval){0};
 	CHECK(setitimer(ITIMER_REAL, &t, NULL) == 0);
 	printf("%d\nok\n", (int)ticks);
