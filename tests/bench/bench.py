@@ -238,7 +238,8 @@ class Bench:
 def compile_programs():
     to = os.path.join(BUILD, "bench")
     os.makedirs(to, exist_ok=True)
-    for name in ("costs", "compute", "calls", "mutex", "resident"):
+    for name in ("costs", "compute", "calls", "mutex", "resident",
+                 "points"):
         subprocess.run([os.environ["CC"], "-std=gnu11", "-D_GNU_SOURCE", "-O2",
                         "-pthread", "-o", os.path.join(to, name),
                         os.path.join(SOURCE, name + ".c")], check=True)
@@ -558,6 +559,55 @@ def row_digest(bench):
     shutil.rmtree(where)
 
 
+def points(trace):
+    """Microseconds that recording each point of a trace took."""
+    out = subprocess.run([tool("dump"), "-f", "json", "-T", "async", trace],
+                         check=True, stdout=subprocess.PIPE).stdout
+    events = (json.loads(line) for line in out.splitlines())
+    return [e["duration"] / 1000 for e in events if e["type"] == "async"]
+
+
+def pass_cost(where, errors):
+    """Nanoseconds of CPU time that a probe adds to each pass of a loop: in a
+    recording of some seconds with one point, which is at its end."""
+    trace = os.path.join(where, "once")
+    shutil.rmtree(trace, ignore_errors=True)
+    subprocess.run([tool("record"), "-q", "-o", trace, program("points"),
+                    "once", "2000"], check=True, stdout=subprocess.DEVNULL)
+    replayed = run([tool("replay"), trace], errors)
+    if replayed.status != 0:
+        raise Failed("replay: " + text_of(errors)[-200:])
+    passes = subprocess.run([tool("replay"), "-q", trace], check=True,
+                            stdout=subprocess.PIPE).stdout.strip()
+    native = run([program("points"), "pass", passes.decode()], errors)
+    return (replayed.cpu - native.cpu) / int(passes) * 1e9
+
+
+def row_points(bench):
+    """What a point costs when it is recorded, by the size of the process, and
+    a pass of the instruction where replay looks for one."""
+    where = fresh(bench, "points")
+    errors = os.path.join(bench.place, "errors")
+    row = {"type": "bench", "name": "points", "runs": RUNS,
+           "pass_ns": round(statistics.median(pass_cost(where, errors)
+                                              for _ in range(RUNS)), 2)}
+    for megabytes in (1, 100, 1024):
+        trace = os.path.join(where, str(megabytes))
+        check_recording(run([tool("record"), "-o", trace, program("points"),
+                             "resident", str(megabytes)], errors),
+                        trace, errors)
+        took = points(trace)
+        row[f"{megabytes}mb"] = {"points": len(took),
+                                 "first_us": round(took[0]),
+                                 "median_us": round(statistics.median(took))}
+    bench.emit(row)
+    print(f"points    a pass of a probe {row['pass_ns']:.1f} ns; recording one: "
+          + ", ".join(f"{m} MB {row[f'{m}mb']['median_us'] / 1000:.1f} ms "
+                      f"(first {row[f'{m}mb']['first_us'] / 1000:.1f})"
+                      for m in (1, 100, 1024)), flush=True)
+    shutil.rmtree(where)
+
+
 LOOP = "i=0; while [ $i -lt 100 ]; do /bin/true; i=$((i + 1)); done"
 
 # --- trace-pack against tar and cp -------------------------------------------
@@ -659,6 +709,9 @@ ROWS = {
     "make-j2": make("-j2"),
     "python": simple("python", [sys.executable, "-c", SCRIPT]),
     "mutex": simple("mutex", [program("mutex")]),
+    "alarm": simple("alarm", [program("points"), "alarm"]),
+    "spin": simple("spin", [program("points"), "spin"]),
+    "points": row_points,
     "tools": row_tools,
     "pack": row_pack,
     "diff": row_diff,
