@@ -258,6 +258,8 @@ static void report(const struct tr_record_options *o,
 	else if (!quiet && !res->replayable)
 		cli_error("%s: the trace cannot be replayed to its end: %s",
 			  o->directory, res->stopped);
+	if (!quiet && res->unreached[0])
+		cli_error("--portable does not hold %s", res->unreached);
 	if (verbose)
 		cli_error("%s: %llu events, %llu tasks", o->directory,
 			  (unsigned long long)res->events,

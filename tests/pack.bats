@@ -304,6 +304,20 @@ digests() {
 	[ -z "$(ls -A nowhere)" ]
 }
 
+@test "archives: encrypted in a pipe, by age" {
+	command -v age >/dev/null || skip 'no age'
+	make_trace t
+	age-keygen -o key 2>/dev/null
+	trace-pack --compress=zstd -o - t |
+		age -r "$(age-keygen -y key)" >t.age
+	age -d -i key t.age | trace-pack -q -x - -C there
+	diff -r t there/t
+	head -c 20000 t.age | age -d -i key >short 2>/dev/null || true
+	expect 2 trace-pack -x short -C nowhere
+	one_error trace-pack
+	[ -z "$(ls -A nowhere)" ]
+}
+
 @test "archives: damage in the events is found when unpacking" {
 	make_trace t
 	trace-pack -q -o packed t
@@ -383,6 +397,50 @@ C
 	expect 125 trace-record --portable=pentium -o u ./level
 	one_error trace-record
 	[ ! -e u ]
+}
+
+@test "other machines: --portable names what it does not hold" {
+	cat >jit.c <<'C'
+#include <stdio.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+int main(int argc, char **argv)
+{
+	unsigned char *code = mmap(0, 4096, PROT_READ | PROT_WRITE,
+				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	memcpy(code, "\xb8\x07\0\0\0\xc3", 6); /* mov $7, %eax; ret */
+	mprotect(code, 4096, PROT_READ | PROT_EXEC);
+	printf("%d %lu\n", ((int (*)(void))code)(), getauxval(AT_HWCAP2));
+	return 0;
+}
+C
+	cat >odd.s <<'S'
+	.text
+	.globl main
+main:	xor %eax, %eax
+	ret
+	.byte 0x06, 0x0f, 0xa2 # behind what is no code
+	.section .note.GNU-stack,"",@progbits
+S
+	cc -o jit jit.c
+	cc -o odd odd.s
+	strip odd
+	expect 0 trace-record --portable -o t sh -c \
+		'./jit; ./odd; ./jit; grep -c . /proc/cpuinfo >/dev/null'
+	# Once each, in one line; the auxiliary vector tells nothing either.
+	has "$output" '7 0'
+	[ "$(wc -l <<<"$stderr")" = 1 ]
+	has "$stderr" '--portable does not hold code that jit makes, 1 place in odd that may be CPUID, /proc/cpuinfo, which grep reads'
+	expect 0 trace-replay t
+	expect 0 trace-record -o u --portable=x86-64-v3 true
+	has "$stderr" 'the layout of XSAVE (XCR0 0x'
+	# Nothing to name, or nobody has asked.
+	expect 0 trace-record -o v --portable ls /
+	[ -z "$stderr" ] || fail "$stderr"
+	expect 0 trace-record -o w ./jit
+	[ -z "$stderr" ] || fail "$stderr"
 }
 
 @test "other machines: replay where /usr is empty" {

@@ -15,7 +15,7 @@ build='gcc libc6-dev linux-libc-dev make mawk pkg-config zlib1g-dev
 libdeflate-dev libjansson-dev libarchive-dev libxxhash-dev libssl-dev libelf-dev
 libdw-dev libzydis-dev'
 check='bats jq python3 python3-xxhash python3-jsonschema mandoc shellcheck
-clang git sqlite3 perl procps file xz-utils zstd zsh fish gpg gpg-agent
+clang git sqlite3 perl procps file xz-utils zstd zsh fish gpg gpg-agent age
 btrfs-progs xfsprogs gdb strace'
 demo='jq'
 # The programs that the long tests record.

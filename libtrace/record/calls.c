@@ -409,6 +409,7 @@ static void check_opened(struct recorder *r, struct task *t)
 		if (p->len >= 3 &&
 		    memcmp((const char *)p->data + p->len - 3, "mem", 3) == 0)
 			rec_note_memory_file(r, t, (int)t->fl.call.result);
+		rec_portable_opened(r, t, p);
 	}
 }
 
@@ -483,6 +484,8 @@ static void after_call(struct recorder *r, struct task *t)
 		break;
 	case SYS_mprotect:
 	case SYS_pkey_mprotect:
+		if (c->result == 0)
+			rec_portable_protected(r, t);
 		if (c->args[2] & PROT_WRITE)
 			tr_calls_leave(&t->as->calls, c->args[0],
 				       c->args[0] + c->args[1]);

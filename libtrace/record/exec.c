@@ -30,10 +30,12 @@ struct setup {
 
 /*
  * Hide the vdso from the C library, so that the clock is read by system
- * calls: its auxiliary vector entry becomes AT_IGNORE.  The vector follows
- * argc, argv and envp on the initial stack.
+ * calls: its auxiliary vector entry becomes AT_IGNORE.  So does AT_HWCAP2,
+ * which tells of FSGSBASE, when the program is held to a level.  The vector
+ * follows argc, argv and envp on the initial stack.
  */
-static int hide_vdso(pid_t tid, uint64_t rsp, struct tr_error *err)
+static int hide_entries(const struct recorder *r, pid_t tid, uint64_t rsp,
+			struct tr_error *err)
 {
 	uint64_t word, at = rsp + 8;
 	int nulls = 0;
@@ -53,7 +55,8 @@ static int hide_vdso(pid_t tid, uint64_t rsp, struct tr_error *err)
 					     (int)tid);
 		if (word == AT_NULL)
 			return 0;
-		if (word == AT_SYSINFO_EHDR &&
+		if ((word == AT_SYSINFO_EHDR ||
+		     (word == AT_HWCAP2 && r->cpu_level != TR_CPU_ALL)) &&
 		    tr_memory_write(tid, at, &ignore, sizeof ignore) < 0)
 			return tr_fail_errno(err, "task %d: auxiliary vector",
 					     (int)tid);
@@ -100,13 +103,15 @@ static int find_syscall_insn(pid_t tid, const struct setup *s, uint64_t *at,
 	return 0;
 }
 
-static int set_up(pid_t tid, const struct tr_regs *regs, struct setup *s,
+static int set_up(const struct recorder *r, pid_t tid,
+		  const struct tr_regs *regs, struct setup *s,
 		  struct tr_error *err)
 {
 	TR_AUTOFREE struct tr_batch *b = tr_alloc(sizeof *b);
 	uint64_t insn = 0, low;
 
-	if (hide_vdso(tid, regs->rsp, err) < 0 || find_vdso(tid, s, err) < 0 ||
+	if (hide_entries(r, tid, regs->rsp, err) < 0 ||
+	    find_vdso(tid, s, err) < 0 ||
 	    find_syscall_insn(tid, s, &insn, err) < 0 ||
 	    tr_inject_pages(tid, insn, err) < 0)
 		return -1;
@@ -168,6 +173,9 @@ static int emit_image(struct recorder *r, struct task *t,
 			tr_image_release(&im);
 			return -1;
 		}
+	for (size_t i = 0; i < im.nmap; i++)
+		if (im.map[i].file)
+			rec_portable_mapped(r, t, &im.map[i]);
 	tr_image_release(&im);
 	return 0;
 }
@@ -202,7 +210,7 @@ void rec_exec_done(struct recorder *r, struct task *t)
 	if (regs.cs != CS_64BIT) {
 		rec_stop_replay(r, t, TR_NOTE_NOT_64BIT,
 				"it executes a 32-bit program");
-	} else if (set_up(t->tid, &regs, &s, &err) < 0 ||
+	} else if (set_up(r, t->tid, &regs, &s, &err) < 0 ||
 		   emit_image(r, t, &regs, &s, &err) < 0) {
 		rec_stop_replay(r, t, TR_NOTE_UNMODELLED, "execve: %.150s",
 				err.text);

@@ -57,4 +57,5 @@ void rec_after_mapping(struct recorder *r, struct task *t,
 	tr_patches_drop(&t->as->patches, m->start, m->end);
 	if (tr_patch_mapping(t->tid, m, &r->sites, &t->as->patches, &err) < 0)
 		rec_stop_replay(r, t, TR_NOTE_UNMODELLED, "%s", err.text);
+	rec_portable_mapped(r, t, m);
 }

@@ -46,6 +46,7 @@ struct tr_record_result {
 	bool complete;              /* everything is in the trace */
 	bool replayable;            /* nothing met that replay cannot do */
 	char stopped[256];          /* why not, when not */
+	char unreached[512];        /* what `portable` does not hold, by name */
 	uint64_t refusals;          /* requests of the program's tracers that
 				       were refused, and the first */
 	char refused[160];

@@ -262,6 +262,7 @@ static int start(struct recorder *r, const char *path, struct tr_error *err)
 	t->as->domain->current = t;
 	t->cpu = s.cpu;
 	t->new_image = true;
+	rec_portable_start(r);
 	if (!r->sites.tsc_traps)
 		rec_note(r, 0, 0, TR_NOTE_TSC_PATCHED,
 			 "this machine does not trap RDTSC: generated code "
@@ -323,6 +324,7 @@ int tr_record(const struct tr_record_options *o, struct tr_record_result *res,
 		.refusals = r.refusals,
 	};
 	memcpy(res->stopped, r.stopped, sizeof res->stopped);
+	memcpy(res->unreached, r.unreached, sizeof res->unreached);
 	memcpy(res->refused, r.refused, sizeof res->refused);
 	return 0;
 }

@@ -245,6 +245,7 @@ struct recorder {
 	int root_status;
 	bool root_done;
 	char stopped[256]; /* first reason why replay ends early */
+	char unreached[512]; /* what --portable does not hold, by name */
 	uint64_t stopped_at;
 	char refused[160]; /* first request of a tracer that was refused */
 	uint64_t refusals;
@@ -591,5 +592,15 @@ void rec_dispatch(struct recorder *r, struct task *t, int status);
  * its filter answers never reach ours.  One that SIGKILL took
  * meanwhile reports its death by itself. */
 void rec_resume(struct task *t, int how, int sig);
+
+/* ---- portable.c: without --portable they do nothing ---- */
+
+void rec_portable_start(struct recorder *r);
+void rec_portable_mapped(struct recorder *r, const struct task *t,
+			 const struct tr_map *m);
+/* mprotect(2) has succeeded. */
+void rec_portable_protected(struct recorder *r, const struct task *t);
+void rec_portable_opened(struct recorder *r, const struct task *t,
+			 const struct tr_bytes *path);
 
 #endif

@@ -147,6 +147,7 @@ static void add_candidate(const struct image *im, const Elf64_Phdr *ph,
 		insn = covering(d, code, start - ph->p_vaddr, at, ph->p_filesz);
 	if (insn == SIZE_MAX) {
 		sites->undecided++;
+		sites->undecided_cpuid += code[at + 1] == 0xa2;
 		return;
 	}
 	/* Mostly an immediate or a displacement of another instruction. */

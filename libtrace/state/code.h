@@ -28,6 +28,7 @@ struct tr_sites {
 	/* Byte patterns outside any function, or behind bytes that are no
 	 * code: left alone. */
 	size_t undecided;
+	size_t undecided_cpuid; /* those of them that may be CPUID */
 };
 
 /* The sites of an ELF file; none for a file that is not one. */
