@@ -194,6 +194,23 @@ parts() {
 	! grep -q -e '--- SIGUSR1' <<<"$output" || fail "$output"
 }
 
+@test "one child more moves no other" {
+	trace-record -o t1 sh -c '/bin/echo a; (:); cat /dev/null; expr 1; :'
+	trace-record -o t2 sh -c '/bin/true 1; /bin/echo a; (:); sh -c "expr 2; /bin/true 3"
+		cat /dev/null; expr 1; :'
+	expect 1 trace-diff t1 t2
+	# No call of the children that both have has changed or is missing.
+	jq -s -e '.[-1] | .changed == 0 and .missing == 0 and .extra > 0' \
+		<<<"$output"
+	expect 1 trace-diff t2 t1
+	jq -s -e '.[-1] | .changed == 0 and .extra == 0' <<<"$output"
+	# Other arguments: the only one between those that agree.
+	trace-record -o t3 sh -c '/bin/echo b; (:); cat /dev/null; expr 1; :'
+	expect 1 trace-diff t1 t3
+	jq -s -e '.[-1] | .changed > 0 and .changed < 10 and .missing == 0' \
+		<<<"$output"
+}
+
 @test "events from a pipe, on either side, and from a file" {
 	a=$BATS_FILE_TMPDIR/a b=$BATS_FILE_TMPDIR/b
 	trace-dump "$a" | trace-diff - "$b" >out

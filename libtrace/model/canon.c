@@ -68,8 +68,12 @@ static struct task *add_task(struct tr_canon *c, uint32_t id, uint32_t parent)
 	struct task *t = tr_alloc(sizeof *t);
 	struct task *p = parent ? tr_table_get(&c->tasks, parent) : NULL;
 
-	t->name = p ? tr_canon_combine(p->name, ++p->children)
-		    : tr_canon_combine(0, ++c->roots);
+	uint64_t ordinal = c->ordinals ?
+		(uintptr_t)tr_table_get(c->ordinals, id) : 0;
+
+	if (!ordinal)
+		ordinal = p ? ++p->children : ++c->roots;
+	t->name = tr_canon_combine(p ? p->name : 0, ordinal);
 	tr_table_set(&c->tasks, id, t);
 	return t;
 }

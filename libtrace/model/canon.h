@@ -62,13 +62,16 @@ typedef void tr_canon_fn(void *arg, const struct tr_canon_field *f);
 
 /*
  * What one trace has told so far.  Zeroed memory is an empty one that ignores
- * nothing; the first two members are the caller's to set.
+ * nothing; the first three members are the caller's to set.
  */
 struct tr_canon {
 	unsigned ignore; /* enum tr_ignore */
 	/* The events are, or are to be compared with, such as JSON describes:
 	 * without the memory and registers that a trace holds. */
 	bool described;
+	/* What names tasks among their siblings, as tr_kin_find gives it;
+	 * borrowed.  NULL: the order in which they come. */
+	const struct tr_table *ordinals;
 	struct tr_table tasks; /* by id */
 	struct tr_table pids;  /* the task, by pid */
 	struct tr_table files; /* paths, by id */

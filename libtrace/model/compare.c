@@ -11,7 +11,9 @@
 
 #include "libtrace/base/alloc.h"
 #include "libtrace/model/align.h"
+#include "libtrace/format/manifest.h"
 #include "libtrace/model/compare_impl.h"
+#include "libtrace/model/kin.h"
 
 enum { LEFT, RIGHT };
 
@@ -62,6 +64,7 @@ struct tr_compare {
 	struct end end[2];
 	bool ended[2];
 	struct tr_table pairs; /* by task name */
+	struct tr_table kin[2]; /* what tr_kin_find gives */
 	struct hunk **hunk;
 	size_t nhunks, hunks_cap;
 	size_t kept;           /* differences in hunks */
@@ -139,6 +142,8 @@ void tr_compare_free(struct tr_compare *c)
 	TR_TABLE_EACH(&c->pairs, s)
 		pair_free(c, s->value);
 	tr_table_release(&c->pairs);
+	tr_table_release(&c->kin[LEFT]);
+	tr_table_release(&c->kin[RIGHT]);
 	for (size_t i = 0; i < c->result.n; i++) {
 		free(c->shown[i].d);
 		free(c->shown[i].before);
@@ -522,11 +527,30 @@ static bool decided(const struct tr_compare *c)
 	return c->options.any && c->kept > 0;
 }
 
+/* Corresponding tasks are looked for where there is more than one child, and
+ * where both sides can be read twice. */
+static void find_kin(struct tr_compare *c)
+{
+	struct tr_reader *l = c->in[LEFT].reader, *r = c->in[RIGHT].reader;
+	struct tr_error ignored;
+
+	if (!l || !r || (tr_reader_manifest(l)->tasks <= 2 &&
+			 tr_reader_manifest(r)->tasks <= 2 &&
+			 tr_reader_complete(l) && tr_reader_complete(r)))
+		return;
+	/* Damage is met again, and told, where it is compared. */
+	if (tr_kin_find(l, r, c->kin, &ignored) < 0)
+		return;
+	for (int i = LEFT; i <= RIGHT; i++)
+		tr_compare_side_kin(c->side[i], &c->kin[i]);
+}
+
 static int begin(struct tr_compare *c, struct tr_error *err)
 {
 	bool described = c->in[LEFT].lines || c->in[RIGHT].lines;
 	bool state[2];
 
+	find_kin(c);
 	for (int i = LEFT; i <= RIGHT; i++)
 		if (tr_compare_side_begin(c->side[i], &state[i], err) < 0)
 			return -1;

@@ -79,9 +79,8 @@ struct tr_comparison {
 
 struct tr_compare;
 /*
- * Compare per task: events of corresponding tasks (root with root, nth child
- * with nth child) are aligned, so that different scheduling of independent
- * processes is no difference.
+ * Compare per task: events of corresponding tasks (kin.h) are aligned, so that
+ * different scheduling of independent processes is no difference.
  */
 struct tr_compare *tr_compare_new(const struct tr_compare_input *left,
 				  const struct tr_compare_input *right,

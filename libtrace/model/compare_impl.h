@@ -34,6 +34,9 @@ int tr_compare_side_begin(struct tr_compare_side *s, bool *state,
 /* To be called before the first tr_compare_side_next. */
 void tr_compare_side_set(struct tr_compare_side *s, bool described,
 			 bool states);
+/* The same: what names the tasks, which has to stay. */
+void tr_compare_side_kin(struct tr_compare_side *s,
+			 const struct tr_table *ordinals);
 /* One event more: 1, or 0 at the end. */
 int tr_compare_side_next(struct tr_compare_side *s, struct tr_error *err)
 	TR_MUST_CHECK;

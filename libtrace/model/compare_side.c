@@ -115,6 +115,12 @@ void tr_compare_side_set(struct tr_compare_side *s, bool described,
 	s->states = states;
 }
 
+void tr_compare_side_kin(struct tr_compare_side *s,
+			 const struct tr_table *ordinals)
+{
+	s->canon.ordinals = ordinals;
+}
+
 /* ---- hashes ---- */
 
 static uint64_t combine(uint64_t a, uint64_t b)
