@@ -202,6 +202,7 @@ lucky() {
 @test "workload: spin" { workload spin; }
 @test "workload: stack" { workload stack; }
 @test "workload: stop continue" { workload stop_continue; }
+@test "workload: sudden ends" { workload sudden_ends; }
 @test "workload: thread exec" { workload thread_exec; }
 @test "workload: thread signals" { workload thread_signals; }
 @test "workload: thread storage" { workload thread_storage; }

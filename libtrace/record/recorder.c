@@ -28,7 +28,8 @@ void rec_resume(struct task *t, int how, int sig)
 	else if (how == TR_RESUME_CONT && t->filtered)
 		how = TR_RESUME_SYSCALL;
 	/* ESRCH: SIGKILL took it; its death is reported like any other. */
-	if (tr_tracee_resume(t->tid, (enum tr_resume)how, sig) < 0)
+	if ((how != TR_RESUME_INTERRUPT && tr_tracee_was_killed(t->tid)) ||
+	    tr_tracee_resume(t->tid, (enum tr_resume)how, sig) < 0)
 		return;
 	if (!t->stop_later || t->leaving)
 		return;

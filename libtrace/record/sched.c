@@ -295,6 +295,13 @@ void rec_preempt(struct recorder *r)
 		if ((!d->first && !d->random) || now - d->slice < d->length)
 			continue;
 		begin_slice(d);
+		/* Killed in the moment in which it was resumed. */
+		if (is_unreported_zombie(t)) {
+			t->exiting = true;
+			d->in_kernel = true;
+			d->since = now;
+			continue;
+		}
 		rec_interrupt(t);
 	}
 }

@@ -127,6 +127,18 @@ int tr_tracee_resume(pid_t tid, enum tr_resume how, int sig)
 	return request(requests[how], tid, 0, (uintptr_t)sig) < 0 ? -1 : 0;
 }
 
+bool tr_tracee_was_killed(pid_t tid)
+{
+	siginfo_t si = {.si_pid = 0};
+
+	if (waitid(P_PID, (id_t)tid, &si, WEXITED | WSTOPPED | WNOHANG |
+					  WNOWAIT | __WALL) < 0 || !si.si_pid)
+		return false;
+	return si.si_code == CLD_TRAPPED
+	       ? si.si_status == (SIGTRAP | PTRACE_EVENT_EXIT << 8)
+	       : si.si_code != CLD_STOPPED;
+}
+
 int tr_tracee_wait(pid_t tid, int *status, uint64_t timeout_ns)
 {
 	uint64_t deadline = timeout_ns ? tr_now_ns() + timeout_ns : 0;

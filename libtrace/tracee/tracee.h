@@ -52,6 +52,11 @@ enum tr_resume {
 };
 int tr_tracee_resume(pid_t tid, enum tr_resume how, int sig) TR_MUST_CHECK;
 
+/* SIGKILL has moved the task on from the stop it was seen in: its stop before
+ * it ends, or its death, is there to be waited for.  To resume it now would
+ * take that stop for the other, and nobody would be told of it. */
+bool tr_tracee_was_killed(pid_t tid);
+
 /*
  * Wait for one task's next stop or death.  Gives up with ETIMEDOUT when
  * nothing happened for timeout_ns (0: never gives up).  SIGCHLD must be
