@@ -93,7 +93,7 @@ summary() {
 	END {
 		close_file()
 		printf "%d passed, %d failed, %d skipped\n", passed, failed, skipped
-		exit failed > 0 || passed == 0
+		exit failed > 0 || passed + skipped == 0
 	}
 AWK
 	awk -f "$logs/sum.awk" "$@"
