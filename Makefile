@@ -25,7 +25,7 @@ TR_CFLAGS := -std=gnu11 $(WARN) -pthread -MMD -MP
 SANITIZE := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined \
 	-fno-sanitize-recover=all
 
-PKGS := zlib jansson libarchive libxxhash libcrypto libelf libdw
+PKGS := zlib jansson libarchive libxxhash nettle libelf libdw
 DEFLATE := $(shell pkg-config --exists libdeflate 2>/dev/null && echo libdeflate)
 ifneq ($(DEFLATE),)
 CPPFLAGS += -DHAVE_LIBDEFLATE=1

@@ -12,7 +12,7 @@
 set -eu
 
 build='gcc libc6-dev linux-libc-dev make mawk pkg-config zlib1g-dev
-libdeflate-dev libjansson-dev libarchive-dev libxxhash-dev libssl-dev libelf-dev
+libdeflate-dev libjansson-dev libarchive-dev libxxhash-dev nettle-dev libelf-dev
 libdw-dev libzydis-dev'
 check='bats jq python3 python3-xxhash python3-jsonschema mandoc shellcheck
 clang git sqlite3 perl procps file xz-utils zstd zsh fish gpg gpg-agent age
@@ -38,7 +38,7 @@ probe() {
 	for tool in cc awk pkg-config; do
 		command -v $tool >/dev/null 2>&1 || missing="$missing $tool"
 	done
-	for lib in zlib jansson libarchive libxxhash libcrypto libelf libdw; do
+	for lib in zlib jansson libarchive libxxhash nettle libelf libdw; do
 		pkg-config --exists $lib 2>/dev/null || missing="$missing $lib"
 	done
 	have_header Zydis/Zydis.h || missing="$missing Zydis"

@@ -1,4 +1,4 @@
-/* SHA-256. The only user of libcrypto. */
+/* SHA-256. The only user of nettle. */
 #ifndef TR_BASE_SHA256_H
 #define TR_BASE_SHA256_H
 
