@@ -39,7 +39,7 @@ LIB_SRC := $(wildcard libtrace/*/*.c)
 LIB_ASM := $(wildcard libtrace/*/*.S)
 # Code for traced programs: one block of position-independent bytes.
 CALLS := $(BUILD)/libtrace/intercept/calls.o
-CALLS_OBJ := $(patsubst %,$(BUILD)/libtrace/intercept/inject/%.o,enter call end)
+CALLS_OBJ := $(patsubst %,$(BUILD)/libtrace/intercept/inject/%.o,enter call xsave end)
 CALLS_CFLAGS := -std=gnu11 $(WARN) -O2 -ffreestanding -fno-builtin -fpie \
 	-fno-stack-protector -fno-asynchronous-unwind-tables -fno-jump-tables \
 	-mgeneral-regs-only -fcf-protection=none -MMD -MP

@@ -20,7 +20,7 @@ enum { FAILED = 125, NOT_EXECUTABLE = 126, NOT_FOUND = 127 };
 static const char *directory, *audit, *digest = "exit", *expires;
 static const char *portable;
 static struct cli_list labels;
-static bool quiet, verbose, chaos, no_wait, intercept;
+static bool quiet, verbose, chaos, no_wait, no_intercept;
 static uint64_t seed, slice = 20, max_defer = 10;
 
 static const struct cli_option options[] = {
@@ -43,8 +43,9 @@ static const struct cli_option options[] = {
 	 "milliseconds while others wait (20)", CLI_NUMBER, &slice},
 	{"max-defer", 0, "MS", "let a signal, or the end of a turn, wait so many "
 	 "milliseconds for a system call (10)", CLI_NUMBER, &max_defer},
-	{"intercept", 0, NULL, "let code put into the program make its frequent "
-	 "system calls, instead of stopping at each", CLI_FLAG, &intercept},
+	{"no-intercept", 0, NULL, "stop at every system call, instead of letting "
+	 "code put into the program make the frequent ones", CLI_FLAG,
+	 &no_intercept},
 	{"chaos", 0, NULL, "end the turns of threads, and interrupt "
 	 "computations, at random", CLI_FLAG, &chaos},
 	{"seed", 0, "N", "the random numbers of --chaos", CLI_NUMBER, &seed},
@@ -61,7 +62,7 @@ static const struct cli_tool tool = {
 	.summary = "Run a program and record everything it needs to be replayed",
 	.synopsis = "[-qv] [-o DIR] [-l KEY=VALUE]... [--no-wait] "
 		    "[--expires=WHEN] [--portable[=LEVEL]] [--digest=WHEN] "
-		    "[--intercept] [--slice=MS] [--max-defer=MS] "
+		    "[--no-intercept] [--slice=MS] [--max-defer=MS] "
 		    "[--chaos [--seed=N]] [--audit=FILE] "
 		    "[--] COMMAND [ARG]...",
 	.operands = CLI_OPERAND_COMMAND,
@@ -281,18 +282,6 @@ static int die_of(int sig)
 	return 128 + sig;
 }
 
-/* What looks at every call needs it to stop. */
-static void report_useless(const struct tr_record_options *o)
-{
-	const char *with = o->audit ? "--audit"
-			 : o->chaos ? "--chaos"
-			 : o->digest == TR_DIGEST_EVERY ? "such a --digest"
-							: NULL;
-
-	if (o->intercept && with && !quiet)
-		cli_error("--intercept has no effect with %s", with);
-}
-
 static int failure_status(const struct tr_error *err)
 {
 	int status = cli_trouble(err);
@@ -320,7 +309,7 @@ int main(int argc, char **argv)
 		.audit = audit,
 		.slice_ns = slice * 1000000,
 		.max_defer_ns = max_defer * 1000000,
-		.intercept = intercept,
+		.intercept = !no_intercept,
 		.chaos = chaos,
 		.seed = seed,
 		.moment = moment,
@@ -336,7 +325,6 @@ int main(int argc, char **argv)
 	if (expires && !parse_expiry(expires, &o.expires_ns))
 		return cli_fail("--expires: '%s' is not 12h, 30d, 4w or a date "
 				"to come (2030-12-31)", expires);
-	report_useless(&o);
 	if (no_wait) {
 		r = go_to_background(&status);
 		if (r != 0)

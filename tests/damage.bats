@@ -151,7 +151,7 @@ places() {
 		body = text[:text.rindex('  "checksum"')]
 		for name, was, now in (
 		    ("version", '"version": 1,', '"version": 9,'),
-		    ("feature", '"incompat": []', '"incompat": ["holograms"]')):
+		    ("feature", '"incompat": [', '"incompat": ["holograms", ')):
 		    assert was in body
 		    changed = body.replace(was, now)
 		    digest = xxhash.xxh3_64_hexdigest(changed.encode())

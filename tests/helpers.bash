@@ -22,7 +22,18 @@ setup() {
 	export LC_ALL=C.UTF-8 TZ=UTC
 	unset TRACE_FAULT POSIXLY_CORRECT
 	mkdir -p "$HOME"
+	[ -z "${RECORD_OPTIONS:-}" ] || record_with
 	cd "$BATS_TEST_TMPDIR" || return 1
+}
+
+# RECORD_OPTIONS, e.g. --no-intercept, are given to every trace-record.
+record_with() {
+	mkdir "$BATS_TEST_TMPDIR/with"
+	printf '#!/bin/sh\nexec %s "$@"\n' \
+		"'$BUILD/bin/trace-record' $RECORD_OPTIONS" \
+		>"$BATS_TEST_TMPDIR/with/trace-record"
+	chmod +x "$BATS_TEST_TMPDIR/with/trace-record"
+	PATH=$BATS_TEST_TMPDIR/with:$PATH
 }
 
 fail() {

@@ -174,9 +174,9 @@ buffered() {
 		expect 0 trace-record "$@" dd status=none if=/dev/zero of=copy \
 			bs=64 count=1000
 	}
-	run_dd --intercept -o t
+	run_dd -o t
 	[ "$(buffered t)" -gt 1900 ] || fail "$(buffered t) calls"
-	run_dd -o n
+	run_dd --no-intercept -o n
 	[ "$(buffered n)" = 0 ]
 	for t in t n; do
 		rm copy
@@ -191,7 +191,7 @@ buffered() {
 
 @test "a kill of the recorder loses little of what was done inside" {
 	mkfifo go
-	trace-record --intercept -o t sh -c 'for i in 1 2 3 4 5 6 7 8 9; do
+	trace-record -o t sh -c 'for i in 1 2 3 4 5 6 7 8 9; do
 		test -e /nowhere/$i; done; echo go >go; while :; do :; done' &
 	cat go
 	sleep 1

@@ -93,7 +93,8 @@ enum tr_event_type {
 	X(PAGES, 42, "pages", U, D)     /* 1: sha256 is that of pages */       \
 	X(EXPOSED, 43, "exposed", U, D) /* memory was written as others ran */ \
 	X(VECTOR, 44, "vector", U, H)   /* digest of the extended registers */ \
-	X(CHANGED, 45, "changed", U, D) /* pages since the last state */       \
+	X(CHANGED, 45, "changed", U, D) /* pages since the last state; of a    \
+					   mapping: sites that jump */         \
 	X(UNLISTED, 46, "unlisted", U, D) /* mappings left out of `map` */     \
 	X(REASON, 47, "reason", U, D)   /* enum tr_async: why a point */
 
@@ -154,7 +155,8 @@ enum tr_async {
 /* Instructions whose result is recorded. */
 #define TR_INSNS(X)                                                            \
 	X(RDTSC, 1, "rdtsc") X(RDTSCP, 2, "rdtscp") X(CPUID, 3, "cpuid")       \
-	X(RDRAND, 4, "rdrand") X(RDSEED, 5, "rdseed") X(RDPID, 6, "rdpid")
+	X(RDRAND, 4, "rdrand") X(RDSEED, 5, "rdseed") X(RDPID, 6, "rdpid")   \
+	X(XSAVEC, 7, "xsavec")
 
 enum tr_insn {
 #define X(NAME, code, name) TR_INSN_##NAME = (code),

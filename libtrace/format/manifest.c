@@ -24,8 +24,8 @@
 #define CHECK_FORMAT "  \"checksum\": \"%016" PRIx64 "\"\n}\n"
 #define CHECK_SIZE (sizeof "  \"checksum\": \"\"\n}\n" - 1 + 16)
 
-/* Known incompatible features: none in version 1. */
-static const char *const known_features[] = {NULL};
+/* Known incompatible features. */
+static const char *const known_features[] = {TR_FEATURE_XSAVEC, NULL};
 
 static void free_list(char **list)
 {

@@ -13,6 +13,8 @@
 #include "libtrace/base/error.h"
 
 #define TR_FORMAT_VERSION 1
+/* XSAVEC instructions trap, and are made to give the same results. */
+#define TR_FEATURE_XSAVEC "xsavec"
 
 /* A stored file's digest that no event tells. */
 struct tr_manifest_digest {

@@ -74,7 +74,7 @@ struct tr_inject_call {
 extern const uint8_t tr_calls_start[], tr_calls_end[];
 extern const uint8_t tr_calls_enter[], tr_calls_go_traced[],
 	tr_calls_syscall[], tr_calls_after_syscall[], tr_calls_abandon[],
-	tr_calls_after_leave[];
+	tr_calls_after_leave[], tr_calls_settle[], tr_calls_insn[];
 
 static inline uint64_t tr_calls_address(const uint8_t *label)
 {
@@ -96,6 +96,38 @@ static inline uint64_t tr_calls_address(const uint8_t *label)
 #define TR_STUB_SIZE 32ul
 #define TR_STUB_TRACED 21ul /* offset of its syscall instruction */
 #define TR_STUBS_MAX (TR_INJECT_STUBS_SIZE / TR_STUB_SIZE)
+
+/*
+ * The same for XSAVEC to memory relative to rsp, with room of two stubs:
+ *
+ *	xsavec displacement(%rsp)
+ *	mov %rsp, CONTROL.rsp
+ *	mov $TR_INJECT_STACK_TOP, %esp
+ *	pushfq
+ *	push %rsi
+ *	mov $tail, %esi
+ *	jmp tr_calls_settle
+ *  tail:
+ *	.quad displacement, address after the instruction
+ */
+#define TR_LONG_STUB_SIZE (2 * TR_STUB_SIZE)
+#define TR_LONG_STUB_TAIL 48ul
+/*
+ * And for CPUID, RDTSC and RDTSCP:
+ *
+ *	mov %rsp, CONTROL.rsp
+ *	mov $TR_INJECT_STACK_TOP, %esp
+ *	mov %rsi, CONTROL.rsi
+ *	mov $tail, %esi
+ *	jmp tr_calls_insn
+ *  trap:
+ *	int3			where the tracer sees the instruction
+ *  tail:
+ *	.quad enum tr_insn, address after the instruction
+ */
+#define TR_INSN_STUB_TRAP 31ul
+#define TR_SITE_MAX 9u /* the longest instruction that is patched */
+#define TR_XSAVE_PARTS 32u
 
 /* The program's registers at a call, as pushed on the injected code's stack. */
 struct tr_call_frame {
@@ -146,6 +178,7 @@ enum tr_calls_phase {
 	TR_PHASE_OUT,    /* outside, or entering or leaving */
 	TR_PHASE_BEFORE, /* the frame is whole, the call not yet made */
 	TR_PHASE_AFTER,  /* it has been made */
+	TR_PHASE_INSN,   /* an instruction is executed */
 };
 /* What is known of a descriptor of the program's. */
 enum tr_fd_kind {
@@ -167,6 +200,10 @@ struct tr_calls_control {
 	uint64_t head;         /* bytes in the log */
 	uint64_t done;         /* calls in the log */
 	uint64_t feed_at, feed_end; /* bytes in the feed */
+	uint64_t home;         /* where the stub of an instruction goes on */
+	uint64_t rsi;          /* the program's, while that begins */
+	/* Bytes of each part of the extended state; odd: at a multiple of 64. */
+	uint32_t part_size[TR_XSAVE_PARTS];
 	uint8_t fd[TR_FDS_MAX];
 	uint8_t rule_of[TR_RULES_NR]; /* 1 + index by number, or 0 */
 	struct tr_rule rule[TR_RULES_MAX];
@@ -179,6 +216,8 @@ _Static_assert(TR_LAYOUT_CONTROL == TR_INJECT_CONTROL &&
 	       offsetof(struct tr_calls_control, phase) == 20 &&
 	       offsetof(struct tr_calls_control, rsp) == 24 &&
 	       offsetof(struct tr_calls_control, result) == 32 &&
+	       offsetof(struct tr_calls_control, home) == 72 &&
+	       offsetof(struct tr_calls_control, rsi) == 80 &&
 	       offsetof(struct tr_call_frame, rax) == 96 &&
 	       sizeof(struct tr_call_frame) == 128 &&
 	       sizeof(struct tr_calls_control) <= TR_INJECT_CONTROL_SIZE,
@@ -192,8 +231,8 @@ struct tr_log_call {
 	uint32_t size; /* with what follows */
 	uint16_t nranges;
 	uint8_t output; /* enum tr_fd_kind */
-	uint8_t unused;
-	int64_t result;
+	uint8_t insn;   /* enum tr_insn, or 0 for a call */
+	int64_t result; /* of an instruction: the address after it */
 	uint64_t rsp;
 	struct tr_call_frame frame;
 };
@@ -202,13 +241,21 @@ struct tr_log_range {
 	uint32_t len; /* bytes that follow, padded to eight */
 	uint8_t arg, what, unused[2];
 };
+/*
+ * The record of an instruction: rcx and r11 are live, and take the place of
+ * `after` and `traced` in the frame.  What it gives follows.
+ */
+struct tr_log_insn {
+	uint64_t rax, rbx, rcx, rdx;
+};
 /* A call whose memory could be more is traced. */
 #define TR_LOG_CALL_MAX 0x40000ul
 
 /* The feed: what replayed calls must look like and what they give.  Ranges
  * are what the call writes. */
 struct tr_feed_call {
-	uint32_t size, nranges;
+	uint32_t size;
+	uint16_t nranges, insn;
 	int64_t result;
 	uint64_t rsp;
 	struct tr_call_frame frame; /* rax is the number; traced is ignored */

@@ -1,6 +1,7 @@
 /* Rules for the injected code, from the syscall model. */
 #include "libtrace/intercept/rules.h"
 
+#include <cpuid.h>
 #include <sys/syscall.h>
 
 #include "libtrace/model/syscalls.h"
@@ -125,9 +126,22 @@ static bool make_rule(const struct tr_sys *sys, struct tr_rule *rule)
 	return true;
 }
 
+/* Intel SDM, CPUID, leaf 0DH: sizes, and in ECX bit 1 whether a part is
+ * aligned in the compacted format. */
+static void fill_parts(struct tr_calls_control *control)
+{
+	unsigned a, b, c, d;
+
+	for (unsigned i = 2; i < TR_XSAVE_PARTS; i++)
+		if (__get_cpuid_count(0xd, i, &a, &b, &c, &d))
+			control->part_size[i] = (a & ~1u) | (c >> 1 & 1);
+}
+
 void tr_rules_fill(struct tr_calls_control *control)
 {
 	unsigned n = 0;
+
+	fill_parts(control);
 
 	for (unsigned nr = 0; nr < TR_RULES_NR && n < TR_RULES_MAX; nr++) {
 		const struct tr_sys *sys = tr_sys_lookup(nr);

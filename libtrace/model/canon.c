@@ -453,6 +453,8 @@ bool tr_canon_ignores(const struct tr_canon *c, const struct tr_event *ev)
 		return tr_event_get(ev, TR_F_ACTION) == TR_SIG_NONE ||
 		       (handlers &&
 			tr_event_get(ev, TR_F_ACTION) == TR_SIG_HANDLER);
+	case TR_EV_INSN: /* gives the program nothing */
+		return tr_event_get(ev, TR_F_INSN) == TR_INSN_XSAVEC;
 	case TR_EV_SYSCALL:
 		return handlers && tr_event_get(ev, TR_F_NR) == SYS_rt_sigreturn;
 	default:

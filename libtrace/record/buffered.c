@@ -10,6 +10,7 @@
  */
 #include <errno.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <xxhash.h>
 
 #include "libtrace/base/io.h"
@@ -77,9 +78,43 @@ void rec_calls_patch(struct recorder *r, struct task *t,
 	if (!t->as->intercept || t->fl.denied ||
 	    !tr_rule_find(r->control, regs->orig_rax))
 		return;
-	hole = tr_calls_hole(t->tid, &t->as->calls, &r->padding, regs->rip);
-	if (hole && tr_calls_patch(t->tid, &t->as->calls, regs->rip, hole))
+	hole = tr_calls_hole(t->tid, &t->as->calls, &r->padding, regs->rip - 2);
+	if (hole && tr_calls_patch(t->tid, &t->as->calls, &t->as->patches,
+				   regs->rip - 2, TR_PATCH_CALL, hole))
 		t->fl.hole = hole;
+}
+
+/* With --portable CPUID does not tell the truth, and what the kernel traps it
+ * would trap in the injected code. */
+static bool may_do(const struct recorder *r, enum tr_insn insn)
+{
+	if (insn == TR_INSN_CPUID)
+		return r->cpu_level == TR_CPU_ALL;
+	if (insn == TR_INSN_RDTSC || insn == TR_INSN_RDTSCP)
+		return !r->sites.tsc_traps;
+	return insn == TR_INSN_XSAVEC;
+}
+
+uint64_t rec_calls_patch_insn(struct recorder *r, struct task *t, uint64_t at,
+			      const struct tr_site *site)
+{
+	struct tr_patchable what = {site->insn, site->length};
+	uint64_t hole;
+
+	if (!t->as->intercept || !may_do(r, site->insn))
+		return 0;
+	hole = tr_calls_hole(t->tid, &t->as->calls, &r->padding, at);
+	return hole && tr_calls_patch(t->tid, &t->as->calls, &t->as->patches, at,
+				      what, hole) ? hole : 0;
+}
+
+uint64_t rec_calls_patch_known(struct recorder *r, struct task *t,
+			       const struct tr_map *m)
+{
+	if (!r->intercept || must_see(r, t))
+		return 0;
+	return tr_calls_patch_known(t->tid, &t->as->calls, &t->as->patches,
+				    &r->known, m);
 }
 
 void rec_calls_trace_next(struct task *t)
@@ -191,9 +226,21 @@ static bool take_ranges(const struct tr_log_call *c, struct tr_event *ev)
 	return true;
 }
 
-static bool emit_one(struct recorder *r, struct task *t,
-		     const struct tr_log_call *c, const struct tr_regs *other,
-		     uint64_t when)
+/* What the recorder looks for in traced calls. */
+static void look_at_opened(struct recorder *r, const struct task *t,
+			   const struct tr_event *ev)
+{
+	uint64_t nr = tr_event_get(ev, TR_F_NR);
+
+	if ((nr == SYS_open || nr == SYS_openat) &&
+	    (int64_t)tr_event_get(ev, TR_F_RESULT) >= 0)
+		for (size_t i = 0; i < ev->narg; i++)
+			rec_portable_opened(r, t, &ev->arg[i].bytes);
+}
+
+static bool emit_call(struct recorder *r, struct task *t,
+		      const struct tr_log_call *c, const struct tr_regs *other,
+		      uint64_t when)
 {
 	struct tr_event ev = rec_event(TR_EV_SYSCALL, t);
 	struct tr_mem mem[RANGES_MAX];
@@ -218,7 +265,48 @@ static bool emit_one(struct recorder *r, struct task *t,
 	t->as->last = tr_regs_after_call(&ev.regs, c->result);
 	t->as->last.orig_rax = c->frame.rax;
 	rec_emit_at(r, &ev, when);
+	look_at_opened(r, t, &ev);
 	return true;
+}
+
+static bool emit_insn(struct recorder *r, const struct task *t,
+		      const struct tr_log_call *c, const struct tr_regs *other,
+		      uint64_t when)
+{
+	const struct tr_log_insn *v = (const void *)(c + 1);
+	struct tr_event ev = rec_event(TR_EV_INSN, t);
+	struct tr_regs g = entry_regs(c, other);
+	uint64_t length = c->insn == TR_INSN_RDTSCP ? 3 : 2;
+
+	if (c->size != sizeof *c + sizeof *v || !tr_calls_can_do(c->insn))
+		return false;
+	g.rax = c->frame.rax;
+	g.rcx = c->frame.after;
+	g.r11 = c->frame.traced;
+	g.orig_rax = (uint64_t)-1;
+	g.rip = (uint64_t)c->result - length;
+	ev.regs = g;
+	tr_event_mark(&ev, TR_F_REGS);
+	g.rip += length;
+	g.rax = v->rax;
+	g.rbx = v->rbx;
+	g.rcx = v->rcx;
+	g.rdx = v->rdx;
+	ev.regs_after = g;
+	tr_event_mark(&ev, TR_F_REGS_AFTER);
+	tr_event_set(&ev, TR_F_INSN, c->insn);
+	tr_event_set(&ev, TR_F_LENGTH, length);
+	tr_event_set(&ev, TR_F_ORIGIN, TR_ORIGIN_BUFFERED);
+	rec_emit_at(r, &ev, when);
+	return true;
+}
+
+static bool emit_any(struct recorder *r, struct task *t,
+		     const struct tr_log_call *c, const struct tr_regs *other,
+		     uint64_t when)
+{
+	return c->insn ? emit_insn(r, t, c, other, when)
+		       : emit_call(r, t, c, other, when);
 }
 
 /* The injected code has no clock: its calls are spread evenly over the time
@@ -234,7 +322,7 @@ static void emit_log(struct recorder *r, struct task *t, uint64_t size,
 
 		if (size - at < sizeof *c || c->size < sizeof *c ||
 		    c->size % 8 || c->size > size - at ||
-		    !emit_one(r, t, c, other,
+		    !emit_any(r, t, c, other,
 			      begin + (now - begin) * ++n / (calls + 1))) {
 			rec_stop_replay(r, t, TR_NOTE_UNMODELLED,
 					"it changed the recorder's memory");
@@ -350,7 +438,7 @@ void rec_calls_expel(struct task *t, struct tr_regs *regs)
 		regs->orig_rax = (uint64_t)-1;
 		if (tr_tracee_set_regs(t->tid, regs) < 0)
 			return;
-	} else if (phase == TR_PHASE_OUT) {
+	} else if (phase == TR_PHASE_OUT || phase == TR_PHASE_INSN) {
 		SET(t, trace_next, 1);
 	} else {
 		SET(t, leave, 1);
@@ -376,6 +464,9 @@ bool rec_calls_fault(struct recorder *r, struct task *t, int sig, int si_code,
 
 	if (!tr_calls_hold(regs->rip) || !tr_signal_is_fault(sig, si_code))
 		return false;
+	/* The program's own fault. */
+	if (tr_calls_come_home(&t->as->calls, regs))
+		return tr_tracee_set_regs(t->tid, regs) < 0;
 	if (tr_memory_read(t->tid, TR_CONTROL_AT(phase), &phase,
 			   sizeof phase) < 0)
 		return true; /* SIGKILL took it */

@@ -486,7 +486,7 @@ static void after_call(struct recorder *r, struct task *t)
 	case SYS_pkey_mprotect:
 		if (c->result == 0)
 			rec_portable_protected(r, t);
-		if (c->args[2] & PROT_WRITE)
+		if (c->result == 0 && c->args[2] & PROT_WRITE)
 			tr_calls_leave(&t->as->calls, c->args[0],
 				       c->args[0] + c->args[1]);
 		break;
@@ -550,6 +550,7 @@ static void emit_call(struct recorder *r, struct task *t,
 	struct stat st;
 	struct tr_error err;
 	bool describable = true;
+	uint64_t changed = 0;
 	bool mapped = (fl->call.nr == SYS_mmap || fl->call.nr == SYS_shmat) &&
 		      fl->call.result >= 0;
 
@@ -557,6 +558,11 @@ static void emit_call(struct recorder *r, struct task *t,
 		map = (struct tr_map){0};
 		describable = rec_describe_mapping(r, t, &map, &st, &err) == 0;
 	}
+	if (mapped && describable &&
+	    rec_patch_mapping(r, t, &map, &changed, &err) < 0)
+		describable = false;
+	if (changed)
+		tr_event_set(&ev, TR_F_CHANGED, changed);
 	if (mapped && map.end) {
 		ev.map = &map;
 		ev.nmap = 1;
@@ -592,6 +598,9 @@ static void emit_call(struct recorder *r, struct task *t,
 	if (r->memory_files)
 		rec_show_pieces(t, &ev);
 	rec_emit(r, &ev);
+	if (fl->hole)
+		tr_known_learn(&r->known, &t->as->calls, fl->entry.rip - 2,
+			       TR_PATCH_CALL, fl->hole);
 	tr_ranges_release(&out);
 	if (!describable)
 		rec_stop_replay(r, t, TR_NOTE_UNMODELLED, "%s", err.text);

@@ -37,29 +37,32 @@ struct setup {
 static int hide_entries(const struct recorder *r, pid_t tid, uint64_t rsp,
 			struct tr_error *err)
 {
-	uint64_t word, at = rsp + 8;
-	int nulls = 0;
+	static const uint64_t ignore = AT_IGNORE;
+	uint64_t word[512], at = rsp + 8;
+	size_t i = 0, n = 0, part = 0; /* argv, envp, vector */
+	bool is_type = true;
 
-	while (nulls < 2) {
-		if (tr_memory_read(tid, at, &word, sizeof word) < 0)
+	for (;; at += 8, i++) {
+		if (i == n) {
+			n = tr_memory_read_some(tid, at, word, sizeof word) / 8;
+			i = 0;
+		}
+		if (!n)
 			return tr_fail_errno(err, "task %d: initial stack",
 					     (int)tid);
-		nulls += word == 0;
-		at += 8;
-	}
-	for (;; at += 16) {
-		static const uint64_t ignore = AT_IGNORE;
-
-		if (tr_memory_read(tid, at, &word, sizeof word) < 0)
-			return tr_fail_errno(err, "task %d: auxiliary vector",
-					     (int)tid);
-		if (word == AT_NULL)
+		if (part < 2) {
+			part += word[i] == 0;
+			continue;
+		}
+		if (is_type && word[i] == AT_NULL)
 			return 0;
-		if ((word == AT_SYSINFO_EHDR ||
-		     (word == AT_HWCAP2 && r->cpu_level != TR_CPU_ALL)) &&
+		if (is_type && (word[i] == AT_SYSINFO_EHDR ||
+				(word[i] == AT_HWCAP2 &&
+				 r->cpu_level != TR_CPU_ALL)) &&
 		    tr_memory_write(tid, at, &ignore, sizeof ignore) < 0)
 			return tr_fail_errno(err, "task %d: auxiliary vector",
 					     (int)tid);
+		is_type = !is_type;
 	}
 }
 
@@ -134,6 +137,7 @@ static int emit_image(struct recorder *r, struct task *t,
 	size_t xlen = sizeof xstate;
 	struct rlimit stack = {0};
 	char link[64], exe[4096];
+	uint64_t changed = 0;
 	ssize_t n;
 
 	if (tr_image_capture(t->tid, rec_store_vma, r, &im, err) < 0) {
@@ -164,18 +168,17 @@ static int emit_image(struct recorder *r, struct task *t,
 	tr_event_mark(&ev, TR_F_MAP);
 	ev.mem = im.mem;
 	ev.nmem = im.nmem;
-	rec_emit(r, &ev);
 	for (size_t i = 0; i < im.nmap; i++)
-		tr_calls_map(&t->as->calls, &im.map[i]);
-	for (size_t i = 0; i < im.nmap; i++)
-		if (tr_patch_mapping(t->tid, &im.map[i], &r->sites,
-				     &t->as->patches, err) < 0) {
+		if (rec_patch_mapping(r, t, &im.map[i], &changed, err) < 0) {
 			tr_image_release(&im);
 			return -1;
 		}
 	for (size_t i = 0; i < im.nmap; i++)
 		if (im.map[i].file)
 			rec_portable_mapped(r, t, &im.map[i]);
+	if (changed)
+		tr_event_set(&ev, TR_F_CHANGED, changed);
+	rec_emit(r, &ev);
 	tr_image_release(&im);
 	return 0;
 }

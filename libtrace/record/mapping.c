@@ -44,7 +44,6 @@ void rec_after_mapping(struct recorder *r, struct task *t,
 		       const struct tr_map *m, const struct stat *st)
 {
 	bool writable = m->prot & PROT_WRITE;
-	struct tr_error err;
 
 	if (m->flags & MAP_SHARED) {
 		if (writable)
@@ -53,9 +52,17 @@ void rec_after_mapping(struct recorder *r, struct task *t,
 			rec_map_shared(r, t, st, m->file, writable);
 	}
 	rec_growth_mapped(t, m, st);
+	rec_portable_mapped(r, t, m);
+}
+
+int rec_patch_mapping(struct recorder *r, struct task *t,
+		      const struct tr_map *m, uint64_t *changed,
+		      struct tr_error *err)
+{
 	tr_calls_map(&t->as->calls, m);
 	tr_patches_drop(&t->as->patches, m->start, m->end);
-	if (tr_patch_mapping(t->tid, m, &r->sites, &t->as->patches, &err) < 0)
-		rec_stop_replay(r, t, TR_NOTE_UNMODELLED, "%s", err.text);
-	rec_portable_mapped(r, t, m);
+	if (tr_patch_mapping(t->tid, m, &r->sites, &t->as->patches, err) < 0)
+		return -1;
+	*changed += rec_calls_patch_known(r, t, m);
+	return 0;
 }

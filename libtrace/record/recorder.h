@@ -217,6 +217,7 @@ struct recorder {
 	bool intercept;
 	struct tr_calls_control *control; /* what the injected code begins with */
 	struct tr_padding_cache padding;
+	struct tr_known known; /* sites that have been patched */
 	uint8_t *log; /* room for one log */
 	FILE *audit; /* where disagreements with the model go, or NULL */
 
@@ -329,6 +330,14 @@ void rec_calls_update(const struct recorder *r, struct task *t);
 /* A call was traced: let the injected code make the next one at its site. */
 void rec_calls_patch(struct recorder *r, struct task *t,
 		     const struct tr_regs *regs);
+/* An instruction has trapped: let the injected code do it from here on.  Where
+ * its jump was put, or 0. */
+uint64_t rec_calls_patch_insn(struct recorder *r, struct task *t, uint64_t at,
+			      const struct tr_site *site);
+/* The file's sites that are known already are patched when it is mapped: their
+ * number. */
+uint64_t rec_calls_patch_known(struct recorder *r, struct task *t,
+			       const struct tr_map *m);
 /* The next call must be traced. */
 void rec_calls_trace_next(struct task *t);
 /* A descriptor is the output with that number or none (0), or may change. */
@@ -355,6 +364,10 @@ int rec_describe_mapping(struct recorder *r, struct task *t, struct tr_map *m,
 			 struct stat *st, struct tr_error *err) TR_MUST_CHECK;
 void rec_after_mapping(struct recorder *r, struct task *t,
 		       const struct tr_map *m, const struct stat *st);
+/* Patch the code in it; *changed counts the sites that are known. */
+int rec_patch_mapping(struct recorder *r, struct task *t,
+		      const struct tr_map *m, uint64_t *changed,
+		      struct tr_error *err) TR_MUST_CHECK;
 
 /* capture.c: what calls write. */
 void rec_capture_begin(struct recorder *r, struct task *t);

@@ -45,9 +45,11 @@ static char **copy_strings(const char *const *strings)
 	return copy;
 }
 
-static void fill_manifest(struct tr_manifest *m,
-			  const struct tr_record_options *o)
+static void fill_manifest(const struct recorder *r, struct tr_manifest *m)
 {
+	const char *const features[] = {
+		r->sites.settles ? TR_FEATURE_XSAVEC : NULL, NULL};
+	const struct tr_record_options *o = r->options;
 	struct utsname u;
 	struct timespec now;
 	struct tr_cpu cpu;
@@ -57,7 +59,7 @@ static void fill_manifest(struct tr_manifest *m,
 	tr_cpu_read(&cpu); /* its strings become the manifest's */
 	*m = (struct tr_manifest){
 		.version = TR_FORMAT_VERSION,
-		.incompat = copy_strings(NULL),
+		.incompat = copy_strings(features),
 		.compat = copy_strings(NULL),
 		.tool = tr_strdup(o->tool),
 		.host = tr_strdup(u.nodename),
@@ -88,7 +90,8 @@ static int open_parts(struct recorder *r, struct tr_error *err)
 	/* Says to trace-pack that the manifest is going to be replaced; the
 	 * trace is as good without. */
 	flock(r->dirfd, LOCK_EX | LOCK_NB);
-	fill_manifest(&r->manifest, r->options);
+	r->sites.settles = r->intercept;
+	fill_manifest(r, &r->manifest);
 	if (tr_manifest_write(r->dirfd, &r->manifest, err) < 0)
 		return -1;
 	r->store = tr_store_open(r->dirfd, err);
@@ -133,6 +136,7 @@ static void release(struct recorder *r)
 	tr_manifest_release(&r->manifest);
 	tr_site_cache_release(&r->sites);
 	tr_padding_cache_release(&r->padding);
+	tr_known_release(&r->known);
 	free(r->log);
 	free(r->control);
 	tr_buf_release(&r->scratch);

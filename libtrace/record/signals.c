@@ -234,10 +234,14 @@ static void execute_insn(const struct recorder *r, const struct tr_site *site,
 static void trapped_insn(struct recorder *r, struct task *t, int sig,
 			 struct tr_regs *regs, const struct tr_site *site)
 {
+	const struct tr_patchable what = {site->insn, site->length};
 	struct tr_event ev = rec_event(TR_EV_INSN, t);
+	uint64_t at = regs->rip, hole;
 
 	set_regs(&ev, regs);
-	execute_insn(r, site, regs);
+	/* An XSAVEC goes on where it is: there will be a jump, or it again. */
+	if (site->insn != TR_INSN_XSAVEC)
+		execute_insn(r, site, regs);
 	ev.regs_after = *regs;
 	tr_event_mark(&ev, TR_F_REGS_AFTER);
 	tr_event_set(&ev, TR_F_INSN, site->insn);
@@ -245,7 +249,14 @@ static void trapped_insn(struct recorder *r, struct task *t, int sig,
 	if (tr_tracee_set_regs(t->tid, regs) < 0)
 		return;
 	rec_forced_restore(t, sig);
+	hole = rec_calls_patch_insn(r, t, at, site);
+	if (hole)
+		tr_event_set(&ev, TR_F_VALUE, hole);
+	else if (site->insn == TR_INSN_XSAVEC)
+		tr_patches_remove(t->tid, &t->as->patches, at);
 	rec_emit(r, &ev);
+	if (hole)
+		tr_known_learn(&r->known, &t->as->calls, at, what, hole);
 	if (!rec_traced_insn(r, t))
 		rec_run(r, t, TR_RESUME_CONT, 0);
 }
@@ -344,6 +355,8 @@ void rec_signal_stop(struct recorder *r, struct task *t, int sig)
 	if (tr_tracee_get_siginfo(t->tid, &si) < 0 ||
 	    tr_tracee_get_regs(t->tid, &regs) < 0)
 		return;
+	if (sig == SIGTRAP && si.si_code == SI_KERNEL)
+		tr_calls_trapped(&t->as->calls, &regs);
 	if (tr_trapped_insn(t->tid, sig, si.si_code, &regs, &t->as->patches,
 			    &site)) {
 		trapped_insn(r, t, sig, &regs, &site);

@@ -222,6 +222,16 @@ static int change_mapped_file(struct tr_replay *r, struct tr_error *err)
 				tr_event_get(&r->ev, TR_F_OFFSET), err);
 }
 
+/* Change the code as the recorder did at this event. */
+static void jump_from(struct tr_replay *r, struct rtask *t, uint64_t at,
+		      struct tr_patchable what)
+{
+	uint64_t hole = tr_event_get(&r->ev, TR_F_VALUE);
+
+	tr_calls_patch(t->tid, &t->as->calls, &t->as->patches, at, what, hole);
+	tr_known_learn(&r->known, &t->as->calls, at, what, hole);
+}
+
 static enum applied apply_syscall(struct tr_replay *r, struct rtask *t,
 				  struct tr_error *err)
 {
@@ -254,8 +264,7 @@ static enum applied apply_syscall(struct tr_replay *r, struct rtask *t,
 			return how;
 	}
 	if (tr_event_has(&r->ev, TR_F_VALUE))
-		tr_calls_patch(t->tid, &t->as->calls, r->ev.regs.rip,
-			       tr_event_get(&r->ev, TR_F_VALUE));
+		jump_from(r, t, r->ev.regs.rip - 2, TR_PATCH_CALL);
 	if (rep_set_state(r, t, &after, err) < 0 || rep_apply_mem(r, t, err) < 0)
 		return TROUBLE;
 	t->at_entry = false;
@@ -326,6 +335,7 @@ static enum applied apply_image(struct tr_replay *r, struct rtask *t,
 {
 	struct rspace *as = rep_space_new(r->ev.stream);
 	pid_t tid = tr_remote_clone(r->first_vessel, 0, err);
+	enum applied how;
 
 	if (t)
 		rep_task_end(r, t);
@@ -339,10 +349,9 @@ static enum applied apply_image(struct tr_replay *r, struct rtask *t,
 	tr_vessel_limit_stack(tid, tr_event_get(&r->ev, TR_F_STACK_LIMIT));
 	if (tr_image_map(tid, r->ev.map, r->ev.nmap, &r->source, err) < 0)
 		return TROUBLE;
-	for (size_t i = 0; i < r->ev.nmap; i++)
-		if (tr_patch_mapping(tid, &r->ev.map[i], &r->sites,
-				     &as->patches, err) < 0)
-			return TROUBLE;
+	how = rep_patch_mappings(r, t, err);
+	if (how != AGREED)
+		return how;
 	if (rep_set_state(r, t, &r->ev.regs, err) < 0 || rep_apply_mem(r, t, err) < 0)
 		return TROUBLE;
 	r->resume_after = true;
@@ -408,8 +417,11 @@ static enum applied apply_insn(struct tr_replay *r, struct rtask *t,
 {
 	const char *name = tr_insn_name(tr_event_get(&r->ev, TR_F_INSN));
 	enum applied how = rep_wait(r, t, err);
+	struct tr_patchable what;
 	struct tr_site site;
 
+	if (how == AGREED && t->answered)
+		return rep_batch_apply(r, t);
 	if (how != AGREED)
 		return how;
 	if (t->at_entry)
@@ -423,6 +435,11 @@ static enum applied apply_insn(struct tr_replay *r, struct rtask *t,
 				    name);
 	if (!tr_regs_equal(&t->regs, &r->ev.regs))
 		return rep_regs_differ(r, t, &r->ev.regs);
+	what = (struct tr_patchable){site.insn, site.length};
+	if (tr_event_has(&r->ev, TR_F_VALUE))
+		jump_from(r, t, r->ev.regs.rip, what);
+	else if (site.insn == TR_INSN_XSAVEC)
+		tr_patches_remove(t->tid, &t->as->patches, r->ev.regs.rip);
 	if (rep_set_state(r, t, &r->ev.regs_after, err) < 0)
 		return TROUBLE;
 	t->stop_signal = 0;

@@ -36,6 +36,17 @@ static struct tr_call_frame frame_of(const struct tr_regs *g)
 	};
 }
 
+/* rcx and r11 of an instruction are live. */
+static struct tr_call_frame insn_frame_of(const struct tr_regs *g)
+{
+	struct tr_call_frame f = frame_of(g);
+
+	f.rax = g->rax;
+	f.after = g->rcx;
+	f.traced = g->r11;
+	return f;
+}
+
 /* Will the injected code log each of the arguments the event has? */
 static bool logs_args(const struct tr_rule *rule, const struct tr_event *ev)
 {
@@ -48,12 +59,23 @@ static bool logs_args(const struct tr_rule *rule, const struct tr_event *ev)
 	return n == ev->narg;
 }
 
+static bool is_fit_insn(const struct tr_event *ev)
+{
+	const uint64_t after = (uint64_t)1 << TR_F_REGS_AFTER;
+
+	return tr_event_get(ev, TR_F_ORIGIN) == TR_ORIGIN_BUFFERED &&
+	       ev->has & after && !(ev->has & UNFIT & ~after) &&
+	       tr_calls_can_do((enum tr_insn)tr_event_get(ev, TR_F_INSN));
+}
+
 static bool is_fit(const struct tr_replay *r, const struct rtask *t,
 		   const struct tr_event *ev)
 {
 	const struct tr_rule *rule;
 	struct tr_call_frame f = frame_of(&ev->regs);
 
+	if (ev->type == TR_EV_INSN && ev->task == t->id)
+		return is_fit_insn(ev);
 	if (ev->type != TR_EV_SYSCALL || ev->task != t->id ||
 	    tr_event_get(ev, TR_F_ORIGIN) != TR_ORIGIN_BUFFERED || ev->has & UNFIT)
 		return false;
@@ -65,17 +87,34 @@ static size_t entry_size(const struct tr_event *ev)
 {
 	size_t n = sizeof(struct tr_feed_call);
 
+	if (ev->type == TR_EV_INSN)
+		return n + sizeof(struct tr_log_insn);
 	for (size_t i = 0; i < ev->nmem; i++)
 		n += sizeof(struct tr_log_range) +
 		     TR_ALIGN8(ev->mem[i].bytes.len);
 	return n;
 }
 
+static void put_insn(struct tr_buf *b, const struct tr_event *ev)
+{
+	const struct tr_regs *g = &ev->regs_after;
+	struct tr_log_insn v = {g->rax, g->rbx, g->rcx, g->rdx};
+	struct tr_feed_call fc = {
+		.size = (uint32_t)entry_size(ev),
+		.insn = (uint16_t)tr_event_get(ev, TR_F_INSN),
+		.rsp = ev->regs.rsp,
+		.frame = insn_frame_of(&ev->regs),
+	};
+
+	tr_buf_put(b, &fc, sizeof fc);
+	tr_buf_put(b, &v, sizeof v);
+}
+
 static void put_entry(struct tr_buf *b, const struct tr_event *ev)
 {
 	struct tr_feed_call fc = {
 		.size = (uint32_t)entry_size(ev),
-		.nranges = (uint32_t)ev->nmem,
+		.nranges = (uint16_t)ev->nmem,
 		.result = (int64_t)tr_event_get(ev, TR_F_RESULT),
 		.rsp = ev->regs.rsp,
 		.frame = frame_of(&ev->regs),
@@ -116,7 +155,10 @@ static int collect(struct tr_replay *r, struct rtask *t, uint32_t stream,
 			last = feed->len;
 			number = ev->number;
 			t->fed_time = ev->time;
-			put_entry(feed, ev);
+			if (ev->type == TR_EV_INSN)
+				put_insn(feed, ev);
+			else
+				put_entry(feed, ev);
 			continue;
 		}
 		if (*n && !rep_stops_at(t, ev)) {
@@ -249,6 +291,9 @@ enum applied rep_batch_apply(struct tr_replay *r, struct rtask *t)
 
 	t->log_at += c->size;
 	t->answered--;
+	/* The injected code compares what goes into an instruction. */
+	if (c->insn)
+		return AGREED;
 	for (size_t i = 0; i < r->ev.narg && how == AGREED; i++)
 		how = check_input(r, t, &r->ev.arg[i], input(c, i));
 	if (how == AGREED)

@@ -39,6 +39,30 @@ static enum applied again(struct tr_replay *r, struct rtask *t, uint64_t nr,
 			    want);
 }
 
+enum applied rep_patch_mappings(struct tr_replay *r, struct rtask *t,
+				struct tr_error *err)
+{
+	uint64_t changed = tr_event_get(&r->ev, TR_F_CHANGED), n = 0;
+
+	for (size_t i = 0; i < r->ev.nmap; i++) {
+		const struct tr_map *m = &r->ev.map[i];
+
+		tr_calls_map(&t->as->calls, m);
+		tr_patches_drop(&t->as->patches, m->start, m->end);
+		if (tr_patch_mapping(t->tid, m, &r->sites, &t->as->patches,
+				     err) < 0)
+			return TROUBLE;
+		if (changed)
+			n += tr_calls_patch_known(t->tid, &t->as->calls,
+						  &t->as->patches, &r->known,
+						  m);
+	}
+	if (n == changed)
+		return AGREED;
+	return rep_diverged(r, t, "%" PRIu64 " places in the code changed, not "
+			    "%" PRIu64 " as when recorded", n, changed);
+}
+
 static enum applied replay_mmap(struct tr_replay *r, struct rtask *t,
 				struct tr_error *err)
 {
@@ -51,11 +75,7 @@ static enum applied replay_mmap(struct tr_replay *r, struct rtask *t,
 	}
 	if (tr_image_map(t->tid, m, 1, &r->source, err) < 0)
 		return TROUBLE;
-	tr_calls_unmap(&t->as->calls, m->start, m->end);
-	tr_patches_drop(&t->as->patches, m->start, m->end);
-	if (tr_patch_mapping(t->tid, m, &r->sites, &t->as->patches, err) < 0)
-		return TROUBLE;
-	return AGREED;
+	return rep_patch_mappings(r, t, err);
 }
 
 /* The heap is ordinary anonymous memory at the addresses brk(2) gave it. */
@@ -155,8 +175,9 @@ enum applied rep_apply_mapping(struct tr_replay *r, struct rtask *t,
 		tr_patches_drop(&t->as->patches, a[0], a[0] + a[1]);
 		return again(r, t, nr, a, 0, err);
 	case SYS_mprotect:
-		return again(r, t, nr, a, 0, err);
 	case SYS_pkey_mprotect:
+		if (a[2] & PROT_WRITE)
+			tr_calls_leave(&t->as->calls, a[0], a[0] + a[1]);
 		return again(r, t, SYS_mprotect, a, 0, err);
 	case SYS_madvise:
 		return advice_matters(a[2]) ? again(r, t, nr, a, result, err)

@@ -24,6 +24,14 @@ static int check_trace(struct tr_reader *reader, struct tr_error *err)
 	return tr_stored_check(reader, err);
 }
 
+static bool settles(const struct tr_manifest *m)
+{
+	for (char **f = m->incompat; *f; f++)
+		if (strcmp(*f, TR_FEATURE_XSAVEC) == 0)
+			return true;
+	return false;
+}
+
 static char *cpu_missing(const struct tr_manifest *m)
 {
 	enum tr_cpu_level level = TR_CPU_ALL;
@@ -59,7 +67,9 @@ struct tr_replay *tr_replay_new(struct tr_reader *reader, struct tr_error *err)
 	r->sites.dirfd = tr_reader_dirfd(reader);
 	r->backing.trace_dirfd = tr_reader_dirfd(reader);
 	r->source = (struct tr_image_source){tr_backing_path, &r->backing};
-	r->sites.tsc_traps = tr_tsc_traps();
+	r->sites.settles = settles(tr_reader_manifest(reader));
+	/* Sites that jump need breakpoints for when they trap nevertheless. */
+	r->sites.tsc_traps = !r->sites.settles && tr_tsc_traps();
 	r->digester = tr_digester_new();
 	r->first_vessel = tr_vessel_first(tr_reader_dirfd(reader), err);
 	if (r->first_vessel < 0) {
@@ -200,6 +210,7 @@ void tr_replay_free(struct tr_replay *r)
 	tr_feed_free(r->feed);
 	free(r->control);
 	tr_site_cache_release(&r->sites);
+	tr_known_release(&r->known);
 	tr_backing_release(&r->backing);
 	tr_probe_memory_release(&r->probes);
 	tr_buf_release(&r->written);

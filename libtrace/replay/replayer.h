@@ -65,6 +65,7 @@ struct tr_replay {
 	struct tr_state_room state_room;
 	struct tr_event state;   /* the replay's own of the last state event */
 	bool intercept; /* the injected code answers calls */
+	struct tr_known known; /* sites that have been patched */
 	struct tr_calls_control *control; /* what it begins with */
 	struct tr_backing backing;
 	struct tr_image_source source; /* gives the backing's paths */
@@ -153,6 +154,9 @@ int rep_batch_take(struct rtask *t, struct tr_error *err) TR_MUST_CHECK;
 enum applied rep_batch_apply(struct tr_replay *r, struct rtask *t);
 
 /* mapping.c: calls that change the address space are made again. */
+/* Patch the code of mappings just made, as the recorder did. */
+enum applied rep_patch_mappings(struct tr_replay *r, struct rtask *t,
+				struct tr_error *err);
 enum applied rep_apply_mapping(struct tr_replay *r, struct rtask *t,
 			       struct tr_error *err);
 

@@ -161,7 +161,8 @@ enum applied rep_stopped(struct tr_replay *r, struct rtask *t, int status,
 		return expel(r, t, err);
 	if (rep_batch_take(t, err) < 0)
 		return TROUBLE;
-	tr_calls_come_home(&t->as->calls, &t->regs);
+	if (!tr_calls_trapped(&t->as->calls, &t->regs))
+		tr_calls_come_home(&t->as->calls, &t->regs);
 	if (tr_stopped_by_syscall(status)) {
 		t->at_entry = true;
 		return AGREED;

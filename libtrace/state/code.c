@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "libtrace/base/alloc.h"
+#include "libtrace/base/buf.h"
 #include "libtrace/state/starts.h"
 
 /* A file's bytes and what of its structure is needed. */
@@ -67,6 +68,9 @@ static enum tr_insn kind_of(ZydisMnemonic mnemonic)
 		return TR_INSN_RDSEED;
 	case ZYDIS_MNEMONIC_RDPID:
 		return TR_INSN_RDPID;
+	case ZYDIS_MNEMONIC_XSAVEC:
+	case ZYDIS_MNEMONIC_XSAVEC64:
+		return TR_INSN_XSAVEC;
 	default:
 		return 0;
 	}
@@ -118,6 +122,31 @@ static size_t covering(const struct decoders *d, const uint8_t *code,
 	}
 }
 
+/* ModRM and SIB: /4, memory at rsp without an index. */
+static bool is_xsavec(const uint8_t *p)
+{
+	return p[0] >> 6 != 3 && (p[0] & 0x3f) == 0x24 && p[1] == 0x24;
+}
+
+bool tr_xsavec_decode(const uint8_t *bytes, size_t n, int32_t *displacement)
+{
+	static const uint8_t sizes[] = {0, 1, 4};
+
+	if (n && (*bytes & 0xf7) == 0x40) { /* REX, perhaps REX.W */
+		bytes++;
+		n--;
+	}
+	if (n < 4 || bytes[0] != 0x0f || bytes[1] != 0xc7 ||
+	    !is_xsavec(bytes + 2) || n != 4u + sizes[bytes[2] >> 6])
+		return false;
+	*displacement = 0;
+	if (n == 5)
+		*displacement = (int8_t)bytes[4];
+	if (n == 8)
+		*displacement = (int32_t)tr_get_le32(bytes + 4);
+	return true;
+}
+
 /* Opcode bytes of the instructions looked for; prefixes may precede them. */
 static bool could_be(const uint8_t *p, size_t left)
 {
@@ -127,8 +156,8 @@ static bool could_be(const uint8_t *p, size_t left)
 		return true;
 	case 0x01: /* RDTSCP */
 		return left > 2 && p[2] == 0xf9;
-	case 0xc7: /* RDRAND /6, RDSEED and RDPID /7, of registers */
-		return left > 2 && p[2] >= 0xf0;
+	case 0xc7: /* RDRAND /6, RDSEED and RDPID /7, of registers; XSAVEC */
+		return left > 3 && (p[2] >= 0xf0 || is_xsavec(p + 2));
 	default:
 		return false;
 	}
@@ -142,6 +171,7 @@ static void add_candidate(const struct image *im, const Elf64_Phdr *ph,
 	uint64_t start = tr_starts_below(&im->starts, ph->p_vaddr + at);
 	struct tr_site site = {0};
 	size_t insn = SIZE_MAX;
+	int32_t displacement;
 
 	if (start != UINT64_MAX && start >= ph->p_vaddr)
 		insn = covering(d, code, start - ph->p_vaddr, at, ph->p_filesz);
@@ -151,9 +181,12 @@ static void add_candidate(const struct image *im, const Elf64_Phdr *ph,
 		return;
 	}
 	/* Mostly an immediate or a displacement of another instruction. */
-	if (!decode(&d->full, code + insn, ph->p_filesz - insn, &site))
+	if (!decode(&d->full, code + insn, ph->p_filesz - insn, &site) ||
+	    (site.insn == TR_INSN_XSAVEC &&
+	     !tr_xsavec_decode(code + insn, site.length, &displacement)))
 		return;
 	site.offset = ph->p_offset + insn;
+	site.first = code[insn];
 	TR_GROW(sites->s, sites->n, sites->cap);
 	sites->s[sites->n++] = site;
 }

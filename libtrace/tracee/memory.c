@@ -69,3 +69,16 @@ int tr_memory_write(pid_t tid, uint64_t addr, const void *buf, size_t n)
 		return -1;
 	return tr_pwrite_all(fd, buf, n, (off_t)addr);
 }
+
+int tr_memory_write_pieces(pid_t tid, const struct tr_piece *p, size_t n)
+{
+	TR_AUTOCLOSE int fd = open_mem(tid, O_WRONLY);
+
+	if (fd < 0)
+		return -1;
+	for (size_t i = 0; i < n; i++)
+		if (tr_pwrite_all(fd, p[i].bytes, p[i].n,
+				  (off_t)p[i].addr) < 0)
+			return -1;
+	return 0;
+}

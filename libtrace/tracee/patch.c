@@ -63,10 +63,20 @@ void tr_patches_copy(struct tr_patches *to, const struct tr_patches *from)
 
 static const uint8_t int3 = 0xcc;
 
+static int plant(pid_t tid, const struct tr_patch *p, size_t n)
+{
+	TR_AUTOFREE struct tr_piece *pieces = tr_alloc(n * sizeof *pieces);
+
+	for (size_t i = 0; i < n; i++)
+		pieces[i] = (struct tr_piece){p[i].addr, &int3, 1};
+	return n ? tr_memory_write_pieces(tid, pieces, n) : 0;
+}
+
 int tr_patch_mapping(pid_t tid, const struct tr_map *m, struct tr_site_cache *c,
 		     struct tr_patches *ps, struct tr_error *err)
 {
 	const struct tr_sites *sites;
+	size_t first = ps->n;
 
 	if (!m->file || !(m->prot & PROT_EXEC))
 		return 0;
@@ -74,20 +84,35 @@ int tr_patch_mapping(pid_t tid, const struct tr_map *m, struct tr_site_cache *c,
 	for (size_t i = 0; i < sites->n; i++) {
 		const struct tr_site *s = &sites->s[i];
 		uint64_t addr = m->start + (s->offset - m->offset);
-		struct tr_patch patch = {.addr = addr, .site = *s};
+		/* What was just mapped is what is in the file. */
+		struct tr_patch patch = {.addr = addr, .site = *s,
+					 .byte = s->first};
 
 		if (s->offset < m->offset || addr >= m->end ||
 		    (c->tsc_traps && (s->insn == TR_INSN_RDTSC ||
-				      s->insn == TR_INSN_RDTSCP)))
+				      s->insn == TR_INSN_RDTSCP)) ||
+		    (!c->settles && s->insn == TR_INSN_XSAVEC))
 			continue;
-		if (tr_memory_read(tid, addr, &patch.byte, 1) < 0 ||
-		    tr_memory_write(tid, addr, &int3, 1) < 0)
-			return tr_fail_errno(err, "task %d: patching",
-					     (int)tid);
 		TR_GROW(ps->p, ps->n, ps->cap);
 		ps->p[ps->n++] = patch;
 	}
+	if (plant(tid, ps->p + first, ps->n - first) < 0)
+		return tr_fail_errno(err, "task %d: patching", (int)tid);
 	return 0;
+}
+
+void tr_patches_remove(pid_t tid, struct tr_patches *ps, uint64_t addr)
+{
+	for (size_t i = 0; i < ps->n; i++)
+		if (ps->p[i].addr == addr &&
+		    tr_memory_write(tid, addr, &ps->p[i].byte, 1) == 0)
+			ps->p[i--] = ps->p[--ps->n];
+}
+
+void tr_patches_jump(struct tr_patches *ps, uint64_t addr)
+{
+	for (size_t i = 0; i < ps->n; i++)
+		ps->p[i].jumps |= ps->p[i].addr == addr;
 }
 
 void tr_patches_drop(struct tr_patches *ps, uint64_t start, uint64_t end)
@@ -118,7 +143,7 @@ int tr_patches_settle(pid_t tid, struct tr_patches *ps, uint64_t addr,
 		struct tr_patch p = ps->p[i];
 		uint8_t now;
 
-		if (p.addr - addr >= n ||
+		if (p.addr - addr >= n || p.jumps ||
 		    tr_memory_read(tid, p.addr, &now, 1) < 0) {
 			ps->p[kept++] = p;
 			continue;
@@ -218,6 +243,8 @@ void tr_insn_execute(const struct tr_site *site, struct tr_regs *regs)
 	case TR_INSN_RDPID:
 		set_result(regs, site, aux);
 		break;
+	case TR_INSN_XSAVEC:
+		return; /* the task does it, elsewhere */
 	}
 	regs->rip += site->length;
 }

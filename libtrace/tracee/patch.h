@@ -21,6 +21,7 @@
 /* The sites of stored files, found once each. */
 struct tr_site_cache {
 	bool tsc_traps; /* RDTSC and RDTSCP need no patch */
+	bool settles;   /* XSAVEC gets one */
 	int dirfd; /* the trace directory; the caller's */
 	struct tr_sites *by_file; /* index: file id */
 	bool *known;
@@ -34,6 +35,7 @@ struct tr_patches {
 		uint64_t addr;
 		struct tr_site site;
 		uint8_t byte;    /* what the breakpoint stands in place of */
+		bool jumps;      /* there is a jump instead, see calls.h */
 		bool overridden; /* the program has a breakpoint there, too */
 	} *p;
 	size_t n, cap;
@@ -44,6 +46,10 @@ void tr_patches_copy(struct tr_patches *to, const struct tr_patches *from);
 /* Patch what an executable file mapping just made holds. */
 int tr_patch_mapping(pid_t tid, const struct tr_map *m, struct tr_site_cache *c,
 		     struct tr_patches *ps, struct tr_error *err) TR_MUST_CHECK;
+/* Take away the breakpoint at addr. */
+void tr_patches_remove(pid_t tid, struct tr_patches *ps, uint64_t addr);
+/* There is a jump in place of the breakpoint now. */
+void tr_patches_jump(struct tr_patches *ps, uint64_t addr);
 /* Forget the sites of a range that is unmapped or mapped anew. */
 void tr_patches_drop(struct tr_patches *ps, uint64_t start, uint64_t end);
 

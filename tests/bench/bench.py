@@ -125,7 +125,8 @@ def median(runs, what):
 def figures(runs):
     return {"wall": round(median(runs, "wall"), 6),
             "wall_min": round(min(r.wall for r in runs), 6),
-            "cpu": round(median(runs, "cpu"), 6)}
+            "cpu": round(median(runs, "cpu"), 6),
+            "peak_bytes": max(r.rss for r in runs)}
 
 
 class Bench:
@@ -152,7 +153,7 @@ class Bench:
             self.kept[what] = (amount, name, to)
 
     def measure(self, name, argv, where, before=None,
-                options=("--intercept",)):
+                options=()):
         """Interleave native, record and replay, so that a change of the
         machine's speed meets all three."""
         trace = os.path.join(where, "trace")
@@ -268,7 +269,7 @@ def row_costs(bench):
         f"{p} {bench.costs[p] / 1000:.2f}" for p in PRIMITIVES))
 
 
-def simple(name, argv, options=("--intercept",)):
+def simple(name, argv, options=()):
     def row(bench):
         bench.measure(name, argv, fresh(bench, name), options=options)
     return row
@@ -697,10 +698,14 @@ ROWS = {
     "getppid": simple("getppid", [program("calls"), "getppid", str(CALLS)]),
     "read": simple("read", [program("calls"), "read", str(CALLS)]),
     "stops": simple("stops", [program("calls"), "getppid",
-                              str(STOPPED_CALLS)], ()),
+                              str(STOPPED_CALLS)], ("--no-intercept",)),
     "stops-read": simple("stops-read", [program("calls"), "read",
                                         str(STOPPED_CALLS)],
-                         ()),
+                         ("--no-intercept",)),
+    "clock": simple("clock", [program("calls"), "clock", str(CALLS)]),
+    "write-2g": simple("write-2g", [program("calls"), "write", "32768"]),
+    "tar": simple("tar", ["sh", "-c",
+                          "tar cf - /usr/share/doc | cat >/dev/null"]),
     "dd": row_dd,
     "dd-btrfs": on_loop_device("btrfs"),
     "dd-xfs": on_loop_device("xfs"),

@@ -212,8 +212,9 @@ def read_manifest(directory):
     if manifest["version"] > 1:
         raise Damage("unknown version %d" % manifest["version"])
     check_members(manifest, {"incompat": is_list})
-    if manifest["incompat"]:
-        raise Damage("unknown feature %r" % manifest["incompat"][0])
+    for feature in manifest["incompat"]:
+        if feature != "xsavec":
+            raise Damage("unknown feature %r" % feature)
     check_members(manifest, MEMBERS)
     check_members(manifest, {"complete": lambda v: isinstance(v, bool)})
     if manifest["complete"]:

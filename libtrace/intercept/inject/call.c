@@ -16,10 +16,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "libtrace/format/event.h"
 #include "libtrace/intercept/abi.h"
 
 /* enter.S: the one place where the program's calls are made. */
 int64_t tr_calls_make(const struct tr_call_frame *f);
+/* From enter.S: an instruction, or that it should trap. */
+struct stub_tail {
+	uint64_t insn, after;
+};
+void tr_calls_do_insn(struct tr_call_frame *f, const struct stub_tail *tail);
 /* From enter.S. 0: done, the result is in f->rax; 1: let it be traced. */
 int tr_calls_call(struct tr_call_frame *f);
 
@@ -164,6 +170,19 @@ static inline void put_output(struct writing *w, const struct tr_call_frame *f,
 	}
 }
 
+static inline void put_frame(struct writing *w, const struct tr_call_frame *f,
+			     unsigned insn)
+{
+	w->call = (struct tr_log_call *)(TR_INJECT_LOG + CONTROL->head);
+	w->call->nranges = 0;
+	w->call->output = TR_FD_UNKNOWN;
+	w->call->insn = (uint8_t)insn;
+	w->call->rsp = CONTROL->rsp;
+	for (unsigned i = 0; i < TR_FRAME_WORDS; i++)
+		((uint64_t *)&w->call->frame)[i] = ((const uint64_t *)f)[i];
+	w->at = (uint64_t)(w->call + 1);
+}
+
 /* Begin a record; false when the call is none for the log. */
 static inline bool begin(struct writing *w, const struct tr_call_frame *f,
 			 const volatile struct tr_rule *rule)
@@ -182,13 +201,7 @@ static inline bool begin(struct writing *w, const struct tr_call_frame *f,
 	}
 	if (need > TR_INJECT_LOG_SIZE - CONTROL->head)
 		return false;
-	w->call = (struct tr_log_call *)(TR_INJECT_LOG + CONTROL->head);
-	w->call->nranges = 0;
-	w->call->output = TR_FD_UNKNOWN;
-	w->call->rsp = CONTROL->rsp;
-	for (unsigned i = 0; i < TR_FRAME_WORDS; i++)
-		((uint64_t *)&w->call->frame)[i] = ((const uint64_t *)f)[i];
-	w->at = (uint64_t)(w->call + 1);
+	put_frame(w, f, 0);
 	return put_input(w, f, rule);
 }
 
@@ -249,14 +262,14 @@ static inline int record(struct tr_call_frame *f,
 }
 
 static inline bool is_expected(const struct tr_feed_call *fc,
-			       const struct tr_call_frame *f)
+			       const struct tr_call_frame *f, unsigned insn)
 {
 	const uint64_t *a = (const uint64_t *)&fc->frame;
 	const uint64_t *b = (const uint64_t *)f;
-	uint64_t differ = fc->rsp ^ CONTROL->rsp;
+	uint64_t differ = (fc->rsp ^ CONTROL->rsp) | (fc->insn ^ insn);
 
 	for (unsigned i = 0; i < TR_FRAME_WORDS; i++)
-		if (i != offsetof(struct tr_call_frame, traced) / 8)
+		if (insn || i != offsetof(struct tr_call_frame, traced) / 8)
 			differ |= a[i] ^ b[i];
 	return differ == 0;
 }
@@ -269,7 +282,7 @@ static inline int replay(struct tr_call_frame *f,
 	uint64_t at = (uint64_t)(fc + 1);
 	struct writing w;
 
-	if (CONTROL->feed_at == CONTROL->feed_end || !is_expected(fc, f) ||
+	if (CONTROL->feed_at == CONTROL->feed_end || !is_expected(fc, f, 0) ||
 	    !begin(&w, f, rule))
 		return 1;
 	for (uint32_t i = 0; i < fc->nranges; i++) {
@@ -302,4 +315,77 @@ int tr_calls_call(struct tr_call_frame *f)
 	default:
 		return 1;
 	}
+}
+
+static inline void execute(uint64_t insn, const struct tr_call_frame *f,
+			   struct tr_log_insn *v)
+{
+	uint32_t a = (uint32_t)f->rax, b = 0, c = (uint32_t)f->after, d = 0;
+
+	switch (insn) {
+	case TR_INSN_CPUID:
+		__asm__ volatile("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
+		*v = (struct tr_log_insn){a, b, c, d};
+		return;
+	case TR_INSN_RDTSCP:
+		__asm__ volatile("rdtscp" : "=a"(a), "=d"(d), "=c"(c));
+		*v = (struct tr_log_insn){a, f->rbx, c, d};
+		return;
+	default:
+		__asm__ volatile("rdtsc" : "=a"(a), "=d"(d));
+		*v = (struct tr_log_insn){a, f->rbx, f->after, d};
+		return;
+	}
+}
+
+/* What the instruction gives, now or as recorded; false: let it trap. */
+static inline bool value_of(uint64_t insn, const struct tr_call_frame *f,
+			    struct tr_log_insn *v)
+{
+	const struct tr_feed_call *fc =
+		(const struct tr_feed_call *)(TR_INJECT_FEED + CONTROL->feed_at);
+
+	switch (CONTROL->mode) {
+	case TR_CALLS_RECORD:
+		execute(insn, f, v);
+		return true;
+	case TR_CALLS_REPLAY:
+		if (CONTROL->feed_at == CONTROL->feed_end ||
+		    !is_expected(fc, f, (unsigned)insn))
+			return false;
+		*v = *(const struct tr_log_insn *)(fc + 1);
+		CONTROL->feed_at += fc->size;
+		return true;
+	default:
+		return false;
+	}
+}
+
+static inline bool do_insn(struct tr_call_frame *f,
+			   const struct stub_tail *tail)
+{
+	struct tr_log_insn *v;
+	struct writing w;
+
+	if (sizeof *w.call + sizeof *v > TR_INJECT_LOG_SIZE - CONTROL->head)
+		return false;
+	put_frame(&w, f, (unsigned)tail->insn);
+	v = (struct tr_log_insn *)w.at;
+	if (!value_of(tail->insn, f, v))
+		return false;
+	w.at += sizeof *v;
+	commit(&w, (int64_t)tail->after);
+	f->rax = v->rax;
+	f->rbx = v->rbx;
+	f->after = v->rcx;
+	f->rdx = v->rdx;
+	return true;
+}
+
+void tr_calls_do_insn(struct tr_call_frame *f, const struct stub_tail *tail)
+{
+	CONTROL->phase = TR_PHASE_INSN;
+	CONTROL->home = do_insn(f, tail) ? tail->after
+		: (uint64_t)tail - TR_LONG_STUB_TAIL + TR_INSN_STUB_TRAP;
+	CONTROL->phase = TR_PHASE_OUT;
 }

@@ -32,21 +32,7 @@
 	pop	%rcx
 	.endm
 
-	.text
-	.globl tr_calls_start
-	.globl tr_calls_enter, tr_calls_go_traced, tr_calls_abandon
-	.globl tr_calls_syscall, tr_calls_after_syscall, tr_calls_after_leave
-	.globl tr_calls_make
-tr_calls_start:
-tr_calls_enter:
-	mov	%rsp, CONTROL + 24
-	mov	$TR_LAYOUT_STACK_TOP, %esp
-	pushfq
-	push	%rcx
-	push	%r11
-	push	%rax
-	push	%rdi
-	push	%rsi
+	.macro push_more
 	push	%rdx
 	push	%r10
 	push	%r8
@@ -57,6 +43,24 @@ tr_calls_enter:
 	push	%r13
 	push	%r14
 	push	%r15
+	.endm
+
+	.text
+	.globl tr_calls_start
+	.globl tr_calls_enter, tr_calls_go_traced, tr_calls_abandon
+	.globl tr_calls_syscall, tr_calls_after_syscall, tr_calls_after_leave
+	.globl tr_calls_make, tr_calls_settle, tr_calls_insn
+tr_calls_start:
+tr_calls_enter:
+	mov	%rsp, CONTROL + 24
+	mov	$TR_LAYOUT_STACK_TOP, %esp
+	pushfq
+	push	%rcx
+	push	%r11
+	push	%rax
+	push	%rdi
+	push	%rsi
+	push_more
 	movl	$1, CONTROL + 20
 	cld
 	mov	%rsp, %rdi
@@ -99,6 +103,54 @@ tr_calls_abandon:
 	mov	$FRAME, %esp
 	mov	%rax, 96(%rsp)
 	jmp	leave
+
+	/* From the stub of an XSAVEC, with rsi its tail. */
+tr_calls_settle:
+	push	%rdi
+	push	%rax
+	push	%rcx
+	push	%rdx
+	push	%r8
+	push	%r9
+	push	%r10
+	push	%r11
+	mov	8(%rsi), %rax
+	mov	%rax, CONTROL + 72
+	mov	(%rsi), %rdi
+	add	CONTROL + 24, %rdi
+	cld
+	call	tr_calls_settle_area
+	pop	%r11
+	pop	%r10
+	pop	%r9
+	pop	%r8
+	pop	%rdx
+	pop	%rcx
+	pop	%rax
+	pop	%rdi
+	pop	%rsi
+	popfq
+	mov	CONTROL + 24, %rsp
+	jmp	*CONTROL + 72
+
+	/* From the stub of an instruction, with rsi its tail: done, it goes on
+	 * behind the instruction, or traps. */
+tr_calls_insn:
+	pushfq
+	push	%rcx
+	push	%r11
+	push	%rax
+	push	%rdi
+	push	CONTROL + 80
+	push_more
+	cld
+	mov	%rsp, %rdi
+	call	tr_calls_do_insn
+	mov	$FRAME, %esp
+	pop_registers
+	popfq
+	mov	CONTROL + 24, %rsp
+	jmp	*CONTROL + 72
 
 	/* int64_t tr_calls_make(const struct tr_call_frame *f) */
 tr_calls_make:
