@@ -261,8 +261,8 @@ struct tr_feed_call {
 	struct tr_call_frame frame; /* rax is the number; traced is ignored */
 };
 
-/* Of calls with many commands, those that touch no memory and leave nothing
- * when interrupted. */
+/* Of calls with many commands, those that touch no memory, leave nothing when
+ * interrupted, and change nothing that the engine must know. */
 static inline bool tr_call_is_simple(const struct tr_call_frame *f)
 {
 	switch (f->rax) {
@@ -270,6 +270,11 @@ static inline bool tr_call_is_simple(const struct tr_call_frame *f)
 		return (uint32_t)f->rsi <= 4 || (uint32_t)f->rsi == 1030;
 	case 202: /* futex: FUTEX_WAKE, private or not */
 		return ((uint32_t)f->rsi & ~128u) == 1;
+	case 13: /* rt_sigaction: but for SIGTRAP, SIGSEGV and SIGCHLD */
+		return (int32_t)f->rdi != 5 && (int32_t)f->rdi != 11 &&
+		       (int32_t)f->rdi != 17;
+	case 302: /* prlimit64 that asks */
+		return !f->rdx;
 	case 7: /* poll without a time limit of which a rest could be left */
 		return (int32_t)f->rdx <= 0;
 	default:

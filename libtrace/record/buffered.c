@@ -39,11 +39,16 @@ static bool must_see(const struct recorder *r, const struct task *t)
 	return t->filtered || t->vt || r->memory_files;
 }
 
+void rec_calls_admit(struct recorder *r, struct task *t)
+{
+	t->as->intercept = r->intercept && !must_see(r, t);
+}
+
 void rec_calls_begin(struct recorder *r, struct task *t)
 {
 	struct tr_calls_control *c = r->control;
 
-	if (!r->intercept || must_see(r, t))
+	if (!t->as->intercept)
 		return;
 	c->mode = TR_CALLS_RECORD;
 	c->alone = is_alone(t);
@@ -111,7 +116,7 @@ uint64_t rec_calls_patch_insn(struct recorder *r, struct task *t, uint64_t at,
 uint64_t rec_calls_patch_known(struct recorder *r, struct task *t,
 			       const struct tr_map *m)
 {
-	if (!r->intercept || must_see(r, t))
+	if (!t->as->intercept)
 		return 0;
 	return tr_calls_patch_known(t->tid, &t->as->calls, &t->as->patches,
 				    &r->known, m);

@@ -168,6 +168,7 @@ static int emit_image(struct recorder *r, struct task *t,
 	tr_event_mark(&ev, TR_F_MAP);
 	ev.mem = im.mem;
 	ev.nmem = im.nmem;
+	rec_calls_admit(r, t);
 	for (size_t i = 0; i < im.nmap; i++)
 		if (rec_patch_mapping(r, t, &im.map[i], &changed, err) < 0) {
 			tr_image_release(&im);

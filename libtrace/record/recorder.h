@@ -319,7 +319,9 @@ int rec_refusal(const struct tr_call *c);
 bool rec_pretend(struct task *t, int64_t *result);
 
 /* buffered.c: calls made by the injected code. */
-/* A new image, stopped before its first instruction. */
+/* A new image, stopped before its first instruction: may injected code make its
+ * calls?  Let it. */
+void rec_calls_admit(struct recorder *r, struct task *t);
 void rec_calls_begin(struct recorder *r, struct task *t);
 /* The task stopped: record what it did since it last ran. */
 void rec_calls_drain(struct recorder *r, struct task *t);

@@ -289,25 +289,49 @@ static bool is_in_reach(const struct tr_stub *s)
 	return s->hole + REACH_BACK >= after && s->hole <= after + REACH_AHEAD;
 }
 
-/* Put the stub in its place, and the jumps that lead to it: the last one makes
- * it all work. */
-static bool plant(pid_t tid, struct tr_calls *c, struct tr_stub *s,
-		  const uint8_t *stub, size_t size)
+/* Code from the site to its hole. */
+struct around {
+	uint64_t start;
+	size_t n;
+	uint8_t code[REACH_BACK + REACH_AHEAD + SHORT_JUMP + HOLE_SIZE];
+};
+
+static bool read_around(pid_t tid, struct tr_stub *s, struct around *a)
+{
+	uint64_t end = s->at + s->what.length;
+
+	if (!is_in_reach(s) || s->what.length < SHORT_JUMP ||
+	    s->what.length > sizeof s->insn)
+		return false;
+	a->start = s->at < s->hole ? s->at : s->hole;
+	if (end < s->hole + HOLE_SIZE)
+		end = s->hole + HOLE_SIZE;
+	a->n = end - a->start;
+	if (tr_memory_read(tid, a->start, a->code, a->n) < 0)
+		return false;
+	memcpy(s->insn, a->code + (s->at - a->start), s->what.length);
+	memcpy(s->padding, a->code + (s->hole - a->start), HOLE_SIZE);
+	return true;
+}
+
+/* Put the stub in its place, and the jumps that lead to it. */
+static bool plant(pid_t tid, struct tr_calls *c, const struct tr_stub *s,
+		  struct around *a, const uint8_t *stub, size_t size)
 {
 	uint64_t addr = TR_INJECT_STUBS + c->n * TR_STUB_SIZE;
 	uint64_t slot = TR_INJECT_SLOTS + c->n * 8;
-	uint8_t jump[HOLE_SIZE] = {0xff, 0x24, 0x25};
-	uint8_t site[SHORT_JUMP] = {
-		0xeb, (uint8_t)(s->hole - (s->at + SHORT_JUMP))};
-
+	uint8_t *site = a->code + (s->at - a->start);
+	uint8_t *jump = a->code + (s->hole - a->start);
 	const struct tr_piece pieces[] = {
 		{addr, stub, size}, {slot, &addr, sizeof addr},
-		{s->hole, jump, sizeof jump}, {s->at, site, sizeof site},
+		{a->start, a->code, a->n},
 	};
 
+	memcpy(jump, "\xff\x24\x25", 3);
 	tr_put_le32(jump + 3, (uint32_t)slot);
-	if (tr_memory_read(tid, s->hole, s->padding, sizeof s->padding) < 0 ||
-	    tr_memory_write_pieces(tid, pieces,
+	site[0] = 0xeb;
+	site[1] = (uint8_t)(s->hole - (s->at + SHORT_JUMP));
+	if (tr_memory_write_pieces(tid, pieces,
 				   sizeof pieces / sizeof *pieces) < 0)
 		return false;
 	/* A stub may have the room of several. */
@@ -325,10 +349,9 @@ bool tr_calls_patch(pid_t tid, struct tr_calls *c, struct tr_patches *ps,
 	uint64_t addr = TR_INJECT_STUBS + c->n * TR_STUB_SIZE;
 	uint8_t stub[TR_LONG_STUB_SIZE];
 	size_t size = what.insn ? TR_LONG_STUB_SIZE : TR_STUB_SIZE;
+	struct around a;
 
-	if (c->n + 1 >= TR_STUBS_MAX || !is_in_reach(&s) ||
-	    what.length < SHORT_JUMP || what.length > sizeof s.insn ||
-	    tr_memory_read(tid, at, s.insn, what.length) < 0)
+	if (c->n + 1 >= TR_STUBS_MAX || !read_around(tid, &s, &a))
 		return false;
 	tr_patches_show(ps, at, s.insn, what.length);
 	if (!what.insn)
@@ -336,11 +359,12 @@ bool tr_calls_patch(pid_t tid, struct tr_calls *c, struct tr_patches *ps,
 	if (what.insn ? !make_long_stub(stub, addr, &s)
 		      : memcmp(s.insn, "\x0f\x05", 2) != 0)
 		return false;
+	/* The jump takes the place of the breakpoint, too. */
 	if (what.insn == TR_INSN_XSAVEC)
-		tr_patches_remove(tid, ps, at);
+		tr_patches_drop(ps, at, at + 1);
 	else
 		tr_patches_jump(ps, at);
-	return plant(tid, c, &s, stub, size);
+	return plant(tid, c, &s, &a, stub, size);
 }
 
 void tr_known_release(struct tr_known *k)
