@@ -25,6 +25,12 @@ static void show_program(void *as, uint64_t addr, uint8_t *page)
 	tr_calls_show(&a->calls, addr, page, TR_PAGE);
 }
 
+static bool tracks_states(const struct recorder *r)
+{
+	return r->options->digest == TR_DIGEST_EVERY ||
+	       r->options->digest == TR_DIGEST_TIMED;
+}
+
 /* Points have a digest of their own: what a `state` event says of changed
  * pages is since the state before, and not since the point. */
 bool rec_point_digest(struct recorder *r, struct task *t, uint64_t *root)
@@ -40,7 +46,10 @@ bool rec_point_digest(struct recorder *r, struct task *t, uint64_t *root)
 		return false;
 	if (!d)
 		d = t->as->point_digest = tr_digest_new(r->digester);
-	if (tr_digest_update(d, &at, tr_digest_is_large(d), &err) < 0)
+	/* Two digests cannot both track one memory: what one has seen, the
+	 * other would not. */
+	if (tr_digest_update(d, &at, !tracks_states(r) && tr_digest_is_large(d),
+			     &err) < 0)
 		return false; /* SIGKILL took it */
 	*root = tr_digest_root(d);
 	return true;
@@ -53,8 +62,6 @@ void rec_state(struct recorder *r, struct task *t, bool may_call)
 			    !rec_ignores_trap(t),
 		.unpatch = show_program, .ctx = t->as,
 	};
-	bool track = r->options->digest == TR_DIGEST_EVERY ||
-		     r->options->digest == TR_DIGEST_TIMED;
 	struct tr_event ev = rec_event(TR_EV_STATE, t);
 	struct tr_error err;
 	struct tr_regs regs;
@@ -66,7 +73,7 @@ void rec_state(struct recorder *r, struct task *t, bool may_call)
 	if (!t->as->digest)
 		t->as->digest = tr_digest_new(r->digester);
 	if (tr_tracee_get_regs(t->tid, &regs) < 0 ||
-	    tr_digest_update(t->as->digest, &at, track, &err) < 0)
+	    tr_digest_update(t->as->digest, &at, tracks_states(r), &err) < 0)
 		return; /* SIGKILL took it */
 	t->as->digested = tr_now_ns();
 	tr_event_set(&ev, TR_F_PARENT, t->parent);

@@ -208,8 +208,9 @@ int rep_point_digest(struct tr_replay *r, struct rtask *t,
 	tr_probe_region(p, &at.hide_start, &at.hide_end);
 	if (!t->as->point_digest)
 		t->as->point_digest = tr_digest_new(r->digester);
-	if (tr_digest_update(t->as->point_digest, &at,
-			     tr_digest_is_large(t->as->point_digest), err) < 0)
+	/* Not tracked: the digest of states is, and what one of two has seen
+	 * the other would not. */
+	if (tr_digest_update(t->as->point_digest, &at, false, err) < 0)
 		return -1;
 	*root = tr_digest_root(t->as->point_digest);
 	return 0;
