@@ -57,7 +57,10 @@ enum applied rep_patch_mappings(struct tr_replay *r, struct rtask *t,
 						  &t->as->patches, &r->known,
 						  m);
 	}
-	if (n == changed)
+	/* Where a site became known may be in a chunk that was not sealed. */
+	if (n != changed && !tr_reader_complete(r->reader))
+		r->cut = true;
+	if (n == changed || r->cut)
 		return AGREED;
 	return rep_diverged(r, t, "%" PRIu64 " places in the code changed, not "
 			    "%" PRIu64 " as when recorded", n, changed);
