@@ -32,7 +32,6 @@ void rec_aspace_leave(struct recorder *r, struct task *t)
 		r->lost = true;
 	tr_patches_release(&as->patches);
 	tr_digest_free(as->digest);
-	tr_digest_free(as->point_digest);
 	free(as->blocks);
 	free(as->writable);
 	rec_growth_release(as);

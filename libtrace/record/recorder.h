@@ -68,7 +68,6 @@ struct aspace {
 		uint64_t start, end;
 	} *writable;
 	size_t nwritable, writable_cap;
-	struct tr_digest *point_digest; /* at points inside computations */
 	struct followed { /* privately mapped file whose size may change */
 		uint64_t ino, size;
 		uint32_t file; /* in the store */

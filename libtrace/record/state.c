@@ -25,31 +25,28 @@ static void show_program(void *as, uint64_t addr, uint8_t *page)
 	tr_calls_show(&a->calls, addr, page, TR_PAGE);
 }
 
-static bool tracks_states(const struct recorder *r)
+/* An address space has one digest, for points and states: two would take each
+ * other's news of written pages.  What a `state` event says of changed pages is
+ * since the state before all the same (tr_digest_mark). */
+static struct tr_digest *digest_of(const struct recorder *r, struct aspace *as)
 {
-	return r->options->digest == TR_DIGEST_EVERY ||
-	       r->options->digest == TR_DIGEST_TIMED;
+	if (!as->digest)
+		as->digest = tr_digest_new(r->digester);
+	return as->digest;
 }
 
-/* Points have a digest of their own: what a `state` event says of changed
- * pages is since the state before, and not since the point. */
 bool rec_point_digest(struct recorder *r, struct task *t, uint64_t *root)
 {
 	struct tr_digest_task at = {
 		.tid = t->tid, .may_call = !t->filtered && !rec_ignores_trap(t),
 		.unpatch = show_program, .ctx = t->as,
 	};
-	struct tr_digest *d = t->as->point_digest;
+	struct tr_digest *d = digest_of(r, t->as);
 	struct tr_error err;
 
 	if (kernel_may_write(r, t))
 		return false;
-	if (!d)
-		d = t->as->point_digest = tr_digest_new(r->digester);
-	/* Two digests cannot both track one memory: what one has seen, the
-	 * other would not. */
-	if (tr_digest_update(d, &at, !tracks_states(r) && tr_digest_is_large(d),
-			     &err) < 0)
+	if (tr_digest_update(d, &at, tr_digest_is_large(d), &err) < 0)
 		return false; /* SIGKILL took it */
 	*root = tr_digest_root(d);
 	return true;
@@ -62,6 +59,8 @@ void rec_state(struct recorder *r, struct task *t, bool may_call)
 			    !rec_ignores_trap(t),
 		.unpatch = show_program, .ctx = t->as,
 	};
+	bool track = r->options->digest == TR_DIGEST_EVERY ||
+		     r->options->digest == TR_DIGEST_TIMED;
 	struct tr_event ev = rec_event(TR_EV_STATE, t);
 	struct tr_error err;
 	struct tr_regs regs;
@@ -70,10 +69,8 @@ void rec_state(struct recorder *r, struct task *t, bool may_call)
 		return; /* it stays due */
 	t->calls = 0;
 	t->state_due = false;
-	if (!t->as->digest)
-		t->as->digest = tr_digest_new(r->digester);
 	if (tr_tracee_get_regs(t->tid, &regs) < 0 ||
-	    tr_digest_update(t->as->digest, &at, tracks_states(r), &err) < 0)
+	    tr_digest_update(digest_of(r, t->as), &at, track, &err) < 0)
 		return; /* SIGKILL took it */
 	t->as->digested = tr_now_ns();
 	tr_event_set(&ev, TR_F_PARENT, t->parent);

@@ -31,7 +31,6 @@ struct rspace {
 	uint64_t brk;
 	struct tr_patches patches;
 	struct tr_digest *digest; /* of its memory, or NULL */
-	struct tr_digest *point_digest; /* at points inside computations */
 	unsigned states;          /* compared so far */
 	struct tr_calls calls;
 };

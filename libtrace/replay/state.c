@@ -196,6 +196,14 @@ static enum applied compare(struct tr_replay *r, struct rtask *t)
 	return AGREED;
 }
 
+/* Points and states share it: see record/state.c. */
+static struct tr_digest *digest_of(const struct tr_replay *r, struct rspace *as)
+{
+	if (!as->digest)
+		as->digest = tr_digest_new(r->digester);
+	return as->digest;
+}
+
 int rep_point_digest(struct tr_replay *r, struct rtask *t,
 		     const struct tr_probe *p, uint64_t *root,
 		     struct tr_error *err)
@@ -204,15 +212,12 @@ int rep_point_digest(struct tr_replay *r, struct rtask *t,
 		.tid = t->tid, .may_call = true,
 		.unpatch = show_program, .ctx = t->as,
 	};
+	struct tr_digest *d = digest_of(r, t->as);
 
 	tr_probe_region(p, &at.hide_start, &at.hide_end);
-	if (!t->as->point_digest)
-		t->as->point_digest = tr_digest_new(r->digester);
-	/* Not tracked: the digest of states is, and what one of two has seen
-	 * the other would not. */
-	if (tr_digest_update(t->as->point_digest, &at, false, err) < 0)
+	if (tr_digest_update(d, &at, tr_digest_is_large(d), err) < 0)
 		return -1;
-	*root = tr_digest_root(t->as->point_digest);
+	*root = tr_digest_root(d);
 	return 0;
 }
 
@@ -226,9 +231,7 @@ enum applied rep_apply_state(struct tr_replay *r, struct rtask *t,
 	};
 	bool track = t->as->states++ >= STATES_UNTRACKED;
 
-	if (!t->as->digest)
-		t->as->digest = tr_digest_new(r->digester);
-	if (tr_digest_update(t->as->digest, &at, track, err) < 0)
+	if (tr_digest_update(digest_of(r, t->as), &at, track, err) < 0)
 		return TROUBLE;
 	r->state = (struct tr_event){
 		.type = TR_EV_STATE, .number = r->ev.number,

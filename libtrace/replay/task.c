@@ -81,7 +81,6 @@ void rep_task_end(struct tr_replay *r, struct rtask *t)
 	if (--t->as->ntasks == 0) {
 		tr_patches_release(&t->as->patches);
 		tr_digest_free(t->as->digest);
-		tr_digest_free(t->as->point_digest);
 		tr_calls_release(&t->as->calls);
 		free(t->as);
 	}

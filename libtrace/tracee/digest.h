@@ -33,7 +33,8 @@ struct tr_digester;
 struct tr_digester *tr_digester_new(void);
 void tr_digester_free(struct tr_digester *shared);
 
-/* One address space.  Its digester must outlive it. */
+/* One address space, of which there is no other digest: the kernel tells of a
+ * written page once.  Its digester must outlive it. */
 struct tr_digest;
 struct tr_digest *tr_digest_new(struct tr_digester *shared);
 void tr_digest_free(struct tr_digest *d);
