@@ -145,3 +145,32 @@ kept_page() {
 		trace-replay --digests a 2>/dev/null |
 		cmp - "$BATS_TEST_TMPDIR/recorded"
 }
+
+# What the kernel tells of written pages it tells once: points inside
+# computations and states must not take it from each other.
+@test "points and tracked states of one large process agree with the replay" {
+	cat >p.py <<-'END'
+		import threading
+		ballast = bytearray(80 << 20)
+		def work(k):
+		    s = 0
+		    for i in range(60000):
+		        s = (s * 31 + i) & 0xffffff
+		        ballast[(s * 4096 + k) % len(ballast)] = i & 255
+		    out[k] = s
+		out = [0] * 3
+		threads = [threading.Thread(target=work, args=(k,))
+		           for k in range(3)]
+		for t in threads:
+		    t.start()
+		for t in threads:
+		    t.join()
+		print(out, sum(ballast))
+	END
+	(in_session 100 trace-record --digest=20ms --slice=5 --max-defer=1 -o t \
+		/usr/bin/python3 p.py >rec.out)
+	replays 0
+	cmp rec.out rep.out
+	[ "$(trace-dump -f json -T async t | grep -c '"type":"async"')" -ge 3 ]
+	[ "$(states t | wc -l)" -ge 6 ]
+}

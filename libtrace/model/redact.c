@@ -28,7 +28,7 @@
 	 B(BRK_START) | B(BRK) | B(STACK_LIMIT) | B(INSN) | B(LENGTH) |       \
 	 B(FILE) | B(METHOD) | B(MODE) | B(SIZE) | B(PARTS) | B(CODE) |       \
 	 B(EVENTS) | B(TASKS) | B(STREAMS) | B(CPU) | B(DOMAIN) | B(OFFSET) |      \
-	 B(PLACE))
+	 B(PLACE) | B(CHANGED))
 
 #define SCALARS (((uint64_t)1 << TR_NSCALARS) - 1)
 #define STRUCTURED                                                            \
