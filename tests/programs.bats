@@ -85,7 +85,12 @@ lines() {
 		for p in $(jobs -p); do wait $p; echo "got $?"; done
 		kill -USR1 $$
 		diff <(seq 5) <(seq 6)
-		sleep 5 & kill %%; wait $!; echo "killed $?"
+		sleep 5 &
+		# Before it is sleep, it is a bash that catches SIGTERM.
+		until read -r c </proc/$!/comm && [ "$c" = sleep ]; do
+			sleep 0.01
+		done
+		kill %%; wait $!; echo "killed $?"
 		coproc cat; echo hello >&"${COPROC[1]}"
 		read -r line <&"${COPROC[0]}"; echo "$line"
 		kill "$COPROC_PID"

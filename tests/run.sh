@@ -20,7 +20,7 @@ mkdir -p "$logs"
 
 unit_seconds=${UNIT_SECONDS:-120}  # watchdog of one C unit test
 test_seconds=${TEST_SECONDS:-180}  # of one bats test
-file_seconds=${FILE_SECONDS:-1200} # of one bats file
+file_seconds=${FILE_SECONDS:-1800} # of one bats file
 long_seconds=${LONG_SECONDS:-600}  # of one bats test of the long set
 
 # One C test program: its own TAP, or one result from its exit status.
