@@ -170,9 +170,10 @@ static uint8_t *put_key(uint8_t *p, unsigned tag, unsigned kind)
  * ---- Fields ----
  */
 
-static uint8_t *put_scalars(uint8_t *p, const struct tr_event *ev)
+static uint8_t *put_scalars(uint8_t *p, const struct tr_event *ev,
+			    uint64_t which)
 {
-	for (uint64_t m = ev->has & scalars; m; m &= m - 1) {
+	for (uint64_t m = ev->has & scalars & which; m; m &= m - 1) {
 		unsigned tag = (unsigned)__builtin_ctzll(m);
 		uint64_t v = ev->v[tag];
 
@@ -372,7 +373,7 @@ static uint8_t *put_fields(uint8_t *p, const struct tr_event *ev,
 {
 	uint64_t at = 0;
 
-	p = put_scalars(p, ev);
+	p = put_scalars(p, ev, BIT(TR_F_REGS) - 1);
 	if (tr_event_has(ev, TR_F_REGS)) {
 		p = put_regs(p, TR_F_REGS, regs, base);
 		base = regs;
@@ -396,7 +397,7 @@ static uint8_t *put_fields(uint8_t *p, const struct tr_event *ev,
 		p = put_arg(p, &ev->arg[i]);
 	p = put_bytes(p, ev, TR_F_DIGESTS, &ev->digests);
 	p = put_bytes(p, ev, TR_F_PAGE_HASHES, &ev->page_hashes);
-	return p;
+	return put_scalars(p, ev, ~(BIT(TR_F_PAGE_HASHES) - 1));
 }
 
 /* Put type and length before a body that was written after a gap of

@@ -96,7 +96,8 @@ enum tr_event_type {
 	X(CHANGED, 45, "changed", U, D) /* pages since the last state; of a    \
 					   mapping: sites that jump */         \
 	X(UNLISTED, 46, "unlisted", U, D) /* mappings left out of `map` */     \
-	X(REASON, 47, "reason", U, D)   /* enum tr_async: why a point */
+	X(REASON, 47, "reason", U, D)   /* enum tr_async: why a point */       \
+	X(VIA, 59, "via", U, H)         /* of `value`: by way of this jump */
 
 /* Structured fields: tag, JSON name. */
 #define TR_STRUCT_FIELDS(X)                                                    \
@@ -121,7 +122,7 @@ enum tr_field {
 #undef X
 };
 
-#define TR_NSCALARS 48 /* scalar tags are 1..47 */
+#define TR_NSCALARS 60 /* scalar tags are 1..47 and from 59 on */
 
 /* Who produced a syscall's result. */
 enum tr_origin {

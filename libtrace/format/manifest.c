@@ -25,7 +25,8 @@
 #define CHECK_SIZE (sizeof "  \"checksum\": \"\"\n}\n" - 1 + 16)
 
 /* Known incompatible features. */
-static const char *const known_features[] = {TR_FEATURE_XSAVEC, NULL};
+static const char *const known_features[] = {TR_FEATURE_XSAVEC, TR_FEATURE_VIA,
+					      NULL};
 
 static void free_list(char **list)
 {

@@ -15,6 +15,8 @@
 #define TR_FORMAT_VERSION 1
 /* XSAVEC instructions trap, and are made to give the same results. */
 #define TR_FEATURE_XSAVEC "xsavec"
+/* Events may have TR_F_VIA. */
+#define TR_FEATURE_VIA "via"
 
 /* A stored file's digest that no event tells. */
 struct tr_manifest_digest {

@@ -82,9 +82,11 @@ static inline uint64_t tr_calls_address(const uint8_t *label)
 }
 
 /*
- * A patched syscall instruction is a short jump to seven bytes of padding
- * nearby, which jump through a slot (jmp *abs32) to a stub:
+ * From a patched instruction, jumps (tracee/stub.h) lead to its stub.  That of
+ * a syscall instruction:
  *
+ *	mov $number, %eax	if a jump took the place of this
+ *  or else it begins here:
  *	movabs $after, %rcx	the address after the instruction
  *	mov $traced, %r11d	that of the stub's own syscall instruction
  *	jmp tr_calls_enter
@@ -94,11 +96,13 @@ static inline uint64_t tr_calls_address(const uint8_t *label)
  * The syscall instruction destroys rcx and r11 anyway.
  */
 #define TR_STUB_SIZE 32ul
-#define TR_STUB_TRACED 21ul /* offset of its syscall instruction */
+#define TR_STUB_LEAD 5ul    /* bytes of the MOV */
+#define TR_STUB_TRACED 26ul /* offset of its syscall instruction */
 #define TR_STUBS_MAX (TR_INJECT_STUBS_SIZE / TR_STUB_SIZE)
 
 /*
- * The same for XSAVEC to memory relative to rsp, with room of two stubs:
+ * The same for XSAVEC to memory relative to rsp, with room of two stubs, behind
+ * the room for a MOV:
  *
  *	xsavec displacement(%rsp)
  *	mov %rsp, CONTROL.rsp
@@ -113,7 +117,7 @@ static inline uint64_t tr_calls_address(const uint8_t *label)
 #define TR_LONG_STUB_SIZE (2 * TR_STUB_SIZE)
 #define TR_LONG_STUB_TAIL 48ul
 /*
- * And for CPUID, RDTSC and RDTSCP:
+ * And for CPUID, RDTSC and RDTSCP, behind the MOV if there was one:
  *
  *	mov %rsp, CONTROL.rsp
  *	mov $TR_INJECT_STACK_TOP, %esp
@@ -125,7 +129,7 @@ static inline uint64_t tr_calls_address(const uint8_t *label)
  *  tail:
  *	.quad enum tr_insn, address after the instruction
  */
-#define TR_INSN_STUB_TRAP 31ul
+#define TR_INSN_STUB_TRAP 36ul
 #define TR_SITE_MAX 9u /* the longest instruction that is patched */
 #define TR_XSAVE_PARTS 32u
 

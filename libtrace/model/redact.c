@@ -30,7 +30,9 @@
 	 B(EVENTS) | B(TASKS) | B(STREAMS) | B(CPU) | B(DOMAIN) | B(OFFSET) |      \
 	 B(PLACE) | B(CHANGED))
 
-#define SCALARS (((uint64_t)1 << TR_NSCALARS) - 1)
+#define X(NAME, tag, name, sign, form) | B(NAME)
+static const uint64_t scalars = 0 TR_SCALAR_FIELDS(X);
+#undef X
 #define STRUCTURED                                                            \
 	(B(REGS) | B(REGS_AFTER) | B(XSTATE) | B(SIGINFO) | B(TEXT) |         \
 	 B(SHA256) | B(MEM) | B(MAP) | B(ARG))
@@ -116,7 +118,7 @@ static void redact_event(struct job *j, struct tr_event *ev,
 	*ev = (struct tr_event){
 		.type = from->type, .number = from->number,
 		.stream = from->stream, .task = from->task, .time = from->time,
-		.has = from->has & (SCALARS | STRUCTURED),
+		.has = from->has & (scalars | STRUCTURED),
 	};
 	for (unsigned tag = 1; tag < TR_NSCALARS; tag++)
 		if (KEPT_SCALARS >> tag & 1)

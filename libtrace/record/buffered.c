@@ -78,15 +78,15 @@ void rec_calls_update(const struct recorder *r, struct task *t)
 void rec_calls_patch(struct recorder *r, struct task *t,
 		     const struct tr_regs *regs)
 {
-	uint64_t hole;
+	struct tr_way way;
 
-	if (!t->as->intercept || t->fl.denied ||
-	    !tr_rule_find(r->control, regs->orig_rax))
-		return;
-	hole = tr_calls_hole(t->tid, &t->as->calls, &r->padding, regs->rip - 2);
-	if (hole && tr_calls_patch(t->tid, &t->as->calls, &t->as->patches,
-				   regs->rip - 2, TR_PATCH_CALL, hole))
-		t->fl.hole = hole;
+	if (t->as->intercept && !t->fl.denied &&
+	    tr_rule_find(r->control, regs->orig_rax) &&
+	    tr_calls_way(&t->as->calls, &r->rooms, &r->known, regs->rip - 2,
+			 &way) &&
+	    tr_calls_patch(t->tid, &t->as->calls, &t->as->patches,
+			   regs->rip - 2, TR_PATCH_CALL, way))
+		t->fl.way = way;
 }
 
 /* With --portable CPUID does not tell the truth, and what the kernel traps it
@@ -100,17 +100,22 @@ static bool may_do(const struct recorder *r, enum tr_insn insn)
 	return insn == TR_INSN_XSAVEC;
 }
 
-uint64_t rec_calls_patch_insn(struct recorder *r, struct task *t, uint64_t at,
-			      const struct tr_site *site)
+bool rec_calls_patch_insn(struct recorder *r, struct task *t, uint64_t at,
+			  const struct tr_site *site, struct tr_way *way)
 {
 	struct tr_patchable what = {site->insn, site->length};
-	uint64_t hole;
 
-	if (!t->as->intercept || !may_do(r, site->insn))
-		return 0;
-	hole = tr_calls_hole(t->tid, &t->as->calls, &r->padding, at);
-	return hole && tr_calls_patch(t->tid, &t->as->calls, &t->as->patches, at,
-				      what, hole) ? hole : 0;
+	return t->as->intercept && may_do(r, site->insn) &&
+	       tr_calls_way(&t->as->calls, &r->rooms, &r->known, at, way) &&
+	       tr_calls_patch(t->tid, &t->as->calls, &t->as->patches, at, what,
+			      *way);
+}
+
+void rec_calls_tell_way(struct tr_event *ev, const struct tr_way *way)
+{
+	tr_event_set(ev, TR_F_VALUE, way->hole);
+	if (way->via)
+		tr_event_set(ev, TR_F_VIA, way->via);
 }
 
 uint64_t rec_calls_patch_known(struct recorder *r, struct task *t,
@@ -283,7 +288,7 @@ static bool emit_insn(struct recorder *r, const struct task *t,
 	struct tr_regs g = entry_regs(c, other);
 	uint64_t length = c->insn == TR_INSN_RDTSCP ? 3 : 2;
 
-	if (c->size != sizeof *c + sizeof *v || !tr_calls_can_do(c->insn))
+	if (c->size != sizeof *c + sizeof *v || !tr_stub_can_do(c->insn))
 		return false;
 	g.rax = c->frame.rax;
 	g.rcx = c->frame.after;

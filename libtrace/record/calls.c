@@ -570,8 +570,8 @@ static void emit_call(struct recorder *r, struct task *t,
 	}
 	tr_event_set(&ev, TR_F_RESULT, (uint64_t)fl->call.result);
 	tr_event_set(&ev, TR_F_DURATION, fl->until - fl->since);
-	if (fl->hole)
-		tr_event_set(&ev, TR_F_VALUE, fl->hole);
+	if (fl->way.hole)
+		rec_calls_tell_way(&ev, &fl->way);
 	if (fl->output)
 		tr_event_set(&ev, TR_F_OUTPUT, (uint64_t)fl->output);
 	if (fl->recorded)
@@ -598,9 +598,8 @@ static void emit_call(struct recorder *r, struct task *t,
 	if (r->memory_files)
 		rec_show_pieces(t, &ev);
 	rec_emit(r, &ev);
-	if (fl->hole)
-		tr_known_learn(&r->known, &t->as->calls, fl->entry.rip - 2,
-			       TR_PATCH_CALL, fl->hole);
+	if (fl->way.hole)
+		tr_known_learn(&r->known, &t->as->calls, fl->entry.rip - 2);
 	tr_ranges_release(&out);
 	if (!describable)
 		rec_stop_replay(r, t, TR_NOTE_UNMODELLED, "%s", err.text);

@@ -119,7 +119,7 @@ struct inflight {
 	bool pausing;       /* and waits in pause(2) */
 	bool unknown;       /* the model does not know what it writes */
 	bool layout_changed; /* unknown, and mappings changed */
-	uint64_t hole;       /* where its site's jump was put, or 0 */
+	struct tr_way way;   /* how its site was patched, or no hole */
 	struct tr_pages *pages; /* memory before it, or NULL */
 };
 
@@ -215,7 +215,7 @@ struct recorder {
 	struct tr_state_room state_room;
 	bool intercept;
 	struct tr_calls_control *control; /* what the injected code begins with */
-	struct tr_padding_cache padding;
+	struct tr_room_cache rooms;
 	struct tr_known known; /* sites that have been patched */
 	uint8_t *log; /* room for one log */
 	FILE *audit; /* where disagreements with the model go, or NULL */
@@ -331,10 +331,12 @@ void rec_calls_update(const struct recorder *r, struct task *t);
 /* A call was traced: let the injected code make the next one at its site. */
 void rec_calls_patch(struct recorder *r, struct task *t,
 		     const struct tr_regs *regs);
-/* An instruction has trapped: let the injected code do it from here on.  Where
- * its jump was put, or 0. */
-uint64_t rec_calls_patch_insn(struct recorder *r, struct task *t, uint64_t at,
-			      const struct tr_site *site);
+/* An instruction has trapped: let the injected code do it from here on; false:
+ * it goes on trapping. */
+bool rec_calls_patch_insn(struct recorder *r, struct task *t, uint64_t at,
+			  const struct tr_site *site, struct tr_way *way);
+/* Tell in the event how the code was changed. */
+void rec_calls_tell_way(struct tr_event *ev, const struct tr_way *way);
 /* The file's sites that are known already are patched when it is mapped: their
  * number. */
 uint64_t rec_calls_patch_known(struct recorder *r, struct task *t,

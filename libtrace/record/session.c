@@ -47,8 +47,9 @@ static char **copy_strings(const char *const *strings)
 
 static void fill_manifest(const struct recorder *r, struct tr_manifest *m)
 {
+	/* Both or none. */
 	const char *const features[] = {
-		r->sites.settles ? TR_FEATURE_XSAVEC : NULL, NULL};
+		r->intercept ? TR_FEATURE_XSAVEC : NULL, TR_FEATURE_VIA, NULL};
 	const struct tr_record_options *o = r->options;
 	struct utsname u;
 	struct timespec now;
@@ -100,7 +101,7 @@ static int open_parts(struct recorder *r, struct tr_error *err)
 	r->writer = tr_writer_open(r->dirfd, err);
 	if (!r->writer)
 		return -1;
-	r->sites.dirfd = r->padding.dirfd = r->dirfd;
+	r->sites.dirfd = r->rooms.dirfd = r->dirfd;
 	if (r->intercept) {
 		r->log = tr_alloc(TR_INJECT_LOG_SIZE);
 		r->control = tr_alloc(sizeof *r->control);
@@ -135,7 +136,7 @@ static void release(struct recorder *r)
 	r->store = NULL;
 	tr_manifest_release(&r->manifest);
 	tr_site_cache_release(&r->sites);
-	tr_padding_cache_release(&r->padding);
+	tr_room_cache_release(&r->rooms);
 	tr_known_release(&r->known);
 	free(r->log);
 	free(r->control);

@@ -234,9 +234,10 @@ static void execute_insn(const struct recorder *r, const struct tr_site *site,
 static void trapped_insn(struct recorder *r, struct task *t, int sig,
 			 struct tr_regs *regs, const struct tr_site *site)
 {
-	const struct tr_patchable what = {site->insn, site->length};
 	struct tr_event ev = rec_event(TR_EV_INSN, t);
-	uint64_t at = regs->rip, hole;
+	uint64_t at = regs->rip;
+	struct tr_way way;
+	bool patched;
 
 	set_regs(&ev, regs);
 	/* An XSAVEC goes on where it is: there will be a jump, or it again. */
@@ -249,14 +250,14 @@ static void trapped_insn(struct recorder *r, struct task *t, int sig,
 	if (tr_tracee_set_regs(t->tid, regs) < 0)
 		return;
 	rec_forced_restore(t, sig);
-	hole = rec_calls_patch_insn(r, t, at, site);
-	if (hole)
-		tr_event_set(&ev, TR_F_VALUE, hole);
+	patched = rec_calls_patch_insn(r, t, at, site, &way);
+	if (patched)
+		rec_calls_tell_way(&ev, &way);
 	else if (site->insn == TR_INSN_XSAVEC)
 		tr_patches_remove(t->tid, &t->as->patches, at);
 	rec_emit(r, &ev);
-	if (hole)
-		tr_known_learn(&r->known, &t->as->calls, at, what, hole);
+	if (patched)
+		tr_known_learn(&r->known, &t->as->calls, at);
 	if (!rec_traced_insn(r, t))
 		rec_run(r, t, TR_RESUME_CONT, 0);
 }

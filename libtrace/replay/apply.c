@@ -226,10 +226,11 @@ static int change_mapped_file(struct tr_replay *r, struct tr_error *err)
 static void jump_from(struct tr_replay *r, struct rtask *t, uint64_t at,
 		      struct tr_patchable what)
 {
-	uint64_t hole = tr_event_get(&r->ev, TR_F_VALUE);
+	const struct tr_way way = {.via = tr_event_get(&r->ev, TR_F_VIA),
+				   .hole = tr_event_get(&r->ev, TR_F_VALUE)};
 
-	tr_calls_patch(t->tid, &t->as->calls, &t->as->patches, at, what, hole);
-	tr_known_learn(&r->known, &t->as->calls, at, what, hole);
+	tr_calls_patch(t->tid, &t->as->calls, &t->as->patches, at, what, way);
+	tr_known_learn(&r->known, &t->as->calls, at);
 }
 
 static enum applied apply_syscall(struct tr_replay *r, struct rtask *t,

@@ -65,7 +65,7 @@ static bool is_fit_insn(const struct tr_event *ev)
 
 	return tr_event_get(ev, TR_F_ORIGIN) == TR_ORIGIN_BUFFERED &&
 	       ev->has & after && !(ev->has & UNFIT & ~after) &&
-	       tr_calls_can_do((enum tr_insn)tr_event_get(ev, TR_F_INSN));
+	       tr_stub_can_do((enum tr_insn)tr_event_get(ev, TR_F_INSN));
 }
 
 static bool is_fit(const struct tr_replay *r, const struct rtask *t,

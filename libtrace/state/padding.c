@@ -10,6 +10,8 @@
 
 #include "libtrace/base/buf.h"
 
+#define LEAD_SIZE 5
+
 struct elf {
 	const uint8_t *data;
 	size_t size;
@@ -37,19 +39,20 @@ static const uint8_t *at(const struct elf *e, uint64_t addr, uint64_t n)
 	return NULL;
 }
 
-static bool address_of(const struct elf *e, uint64_t offset, uint64_t *addr)
+/* The executable segment an offset is in. */
+static const Elf64_Phdr *segment_of(const struct elf *e, uint64_t offset)
 {
 	for (size_t i = 0; i < e->phnum; i++) {
 		const Elf64_Phdr *ph = &e->phdr[i];
 
-		if (ph->p_type != PT_LOAD || !(ph->p_flags & PF_X) ||
-		    offset < ph->p_offset ||
-		    offset - ph->p_offset >= ph->p_filesz)
-			continue;
-		*addr = ph->p_vaddr + (offset - ph->p_offset);
-		return true;
+		if (ph->p_type == PT_LOAD && (ph->p_flags & PF_X) &&
+		    ph->p_offset <= e->size &&
+		    ph->p_filesz <= e->size - ph->p_offset &&
+		    offset >= ph->p_offset &&
+		    offset - ph->p_offset < ph->p_filesz)
+			return ph;
 	}
-	return false;
+	return NULL;
 }
 
 /*
@@ -158,6 +161,8 @@ static bool is_end(const ZydisDecodedInstruction *insn)
 /* The part of the code that is looked at, and what was found there. */
 struct window {
 	uint64_t lo, hi;
+	uint64_t site;
+	bool led;
 	struct tr_gap gap[TR_GAPS_MAX]; /* addresses */
 	size_t n;
 	uint64_t target[512]; /* of branches into the window */
@@ -180,6 +185,15 @@ static bool add_target(struct window *w, uint64_t target)
 	return true;
 }
 
+/* MOV r32, imm32 without a prefix, right before the site. */
+static bool leads(const struct window *w, uint64_t a,
+		  const ZydisDecodedInstruction *insn)
+{
+	return a + insn->length == w->site && insn->length == LEAD_SIZE &&
+	       insn->opcode_map == ZYDIS_OPCODE_MAP_DEFAULT &&
+	       (insn->opcode & 0xf8) == 0xb8;
+}
+
 /*
  * Walk a function: the fillers behind its returns and jumps are padding.
  * Gives what the last instruction is; false when not all of it is code.
@@ -198,6 +212,7 @@ static bool walk(const struct elf *e, uint64_t start, uint64_t end,
 		    !add_target(w, a + insn->length +
 				   (uint64_t)insn->raw.imm[0].value.s))
 			return false;
+		w->led |= leads(w, a, insn);
 		if (ended && is_filler(insn)) {
 			gap = gap ? gap : a;
 			continue;
@@ -210,10 +225,14 @@ static bool walk(const struct elf *e, uint64_t start, uint64_t end,
 	return p && start < end;
 }
 
-/* Padding that something jumps to is none. */
+/* Padding that something jumps to is none, nor is there then a MOV. */
 static void drop_targets(struct window *w)
 {
 	size_t kept = 0;
+
+	for (size_t k = 0; k < w->ntargets; k++)
+		w->led &= w->target[k] <= w->site - LEAD_SIZE ||
+			  w->target[k] >= w->site;
 
 	for (size_t i = 0; i < w->n; i++) {
 		bool hit = false;
@@ -257,6 +276,7 @@ static void take_function(const struct elf *e, size_t i, struct window *w)
 		return;
 	if (!walk(e, start, end, w, &last)) {
 		w->n = before;
+		w->led &= w->site < start || w->site >= end;
 		return;
 	}
 	if (next != UINT64_MAX && next > end && next - end <= 64 &&
@@ -265,15 +285,31 @@ static void take_function(const struct elf *e, size_t i, struct window *w)
 		add_gap(w, end, next);
 }
 
-static void collect(const struct elf *e, uint64_t offset, uint64_t reach,
-		    struct tr_gaps *gaps)
+static struct tr_gap tail_of(const Elf64_Phdr *ph)
 {
+	uint64_t end = ph->p_offset + ph->p_filesz;
+	struct tr_gap tail = {end, (end + 4095) & ~UINT64_C(4095)};
+
+	/* What is in memory alone is the program's. */
+	if (ph->p_memsz != ph->p_filesz)
+		tail.end = end;
+	return tail;
+}
+
+static void collect(const struct elf *e, uint64_t offset, uint64_t reach,
+		    struct tr_room *room)
+{
+	const Elf64_Phdr *ph = segment_of(e, offset);
 	struct window w = {0};
 	uint64_t addr;
 	size_t i;
 
-	if (!address_of(e, offset, &addr) || addr < reach + 64)
+	if (!ph)
 		return;
+	addr = ph->p_vaddr + (offset - ph->p_offset);
+	if (addr < reach + 64)
+		return;
+	w.site = addr;
 	w.lo = addr - reach;
 	w.hi = addr + reach;
 	i = first_above(e, w.lo);
@@ -281,19 +317,21 @@ static void collect(const struct elf *e, uint64_t offset, uint64_t reach,
 		take_function(e, i, &w);
 	drop_targets(&w);
 	for (i = 0; i < w.n; i++)
-		gaps->gap[gaps->n++] = (struct tr_gap){
+		room->gap[room->n++] = (struct tr_gap){
 			offset + (w.gap[i].start - addr),
 			offset + (w.gap[i].end - addr)};
+	room->led = w.led;
+	room->tail = tail_of(ph);
 }
 
 void tr_padding_near(int fd, uint64_t offset, uint64_t reach,
-		     struct tr_gaps *gaps)
+		     struct tr_room *room)
 {
 	struct elf e = {0};
 	struct stat st;
 	void *data;
 
-	gaps->n = 0;
+	*room = (struct tr_room){0};
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size < 64)
 		return;
 	e.size = (size_t)st.st_size;
@@ -302,6 +340,6 @@ void tr_padding_near(int fd, uint64_t offset, uint64_t reach,
 		return;
 	e.data = data;
 	if (parse(&e))
-		collect(&e, offset, reach, gaps);
+		collect(&e, offset, reach, room);
 	munmap(data, e.size);
 }

@@ -8,12 +8,8 @@
 
 #include "libtrace/base/alloc.h"
 #include "libtrace/base/buf.h"
-#include "libtrace/state/code.h"
 #include "libtrace/tracee/memory.h"
 
-/* jmp *abs32 */
-#define HOLE_SIZE 7
-#define SHORT_JUMP 2
 /* From the end of a short jump. */
 #define REACH_BACK 128
 #define REACH_AHEAD 127
@@ -46,7 +42,7 @@ static void forget(struct tr_calls *c, uint64_t start, uint64_t end)
 {
 	for (size_t i = 0; i < c->n; i++)
 		if (c->stub[i].at >= start && c->stub[i].at < end)
-			c->stub[i].at = c->stub[i].hole = 0;
+			c->stub[i].at = 0;
 	for (size_t i = 0; i < c->nrefused; i++)
 		if (c->refused[i] >= start && c->refused[i] < end)
 			c->refused[i] = 0;
@@ -68,18 +64,44 @@ void tr_calls_unmap(struct tr_calls *c, uint64_t start, uint64_t end)
 	forget(c, start, end);
 }
 
+/* What was changed for a site: where, how far, and what was there. */
+struct place {
+	uint64_t addr;
+	uint8_t n;
+	const uint8_t *was;
+};
+#define PLACES_MAX 3
+
+static unsigned places(const struct tr_stub *s, struct place p[PLACES_MAX])
+{
+	unsigned n = 0;
+
+	if (!tr_stub_is_led(s))
+		p[n++] = (struct place){s->at, s->what.length, s->insn};
+	if (s->way.via)
+		p[n++] = (struct place){s->way.via, TR_NEAR_JUMP, s->via};
+	p[n++] = (struct place){s->way.hole, TR_SLOT_JUMP, s->hole};
+	return n;
+}
+
+static bool unpatch(pid_t tid, const struct tr_stub *s)
+{
+	struct place p[PLACES_MAX];
+	unsigned n = places(s, p);
+
+	for (unsigned i = 0; i < n; i++)
+		if (tr_memory_write(tid, p[i].addr, p[i].was, p[i].n) < 0)
+			return false;
+	return true;
+}
+
 void tr_calls_unpatch(pid_t tid, struct tr_calls *c, uint64_t start,
 		      uint64_t end)
 {
-	for (size_t i = 0; i < c->n; i++) {
-		const struct tr_stub *s = &c->stub[i];
-
-		if (s->at >= start && s->at < end &&
-		    (tr_memory_write(tid, s->at, s->insn, s->what.length) < 0 ||
-		     tr_memory_write(tid, s->hole, s->padding,
-				     sizeof s->padding) < 0))
+	for (size_t i = 0; i < c->n; i++)
+		if (c->stub[i].at && c->stub[i].at >= start &&
+		    c->stub[i].at < end && !unpatch(tid, &c->stub[i]))
 			return; /* SIGKILL took it */
-	}
 	tr_calls_unmap(c, start, end);
 }
 
@@ -94,31 +116,31 @@ void tr_calls_map(struct tr_calls *c, const struct tr_map *m)
 					       m->file};
 }
 
-void tr_padding_cache_release(struct tr_padding_cache *pc)
+void tr_room_cache_release(struct tr_room_cache *rc)
 {
-	free(pc->p);
-	pc->p = NULL;
-	pc->n = pc->cap = 0;
+	free(rc->p);
+	rc->p = NULL;
+	rc->n = rc->cap = 0;
 }
 
-static const struct tr_gaps *gaps_near(struct tr_padding_cache *pc,
+static const struct tr_room *room_near(struct tr_room_cache *rc,
 				       uint32_t file, uint64_t offset)
 {
-	struct tr_padding *p;
+	struct tr_room_near *p;
 	char name[32];
 
-	for (size_t i = 0; i < pc->n; i++)
-		if (pc->p[i].offset == offset && pc->p[i].file == file)
-			return &pc->p[i].gaps;
-	TR_GROW(pc->p, pc->n, pc->cap);
-	p = &pc->p[pc->n++];
-	*p = (struct tr_padding){.file = file, .offset = offset};
+	for (size_t i = 0; i < rc->n; i++)
+		if (rc->p[i].offset == offset && rc->p[i].file == file)
+			return &rc->p[i].room;
+	TR_GROW(rc->p, rc->n, rc->cap);
+	p = &rc->p[rc->n++];
+	*p = (struct tr_room_near){.file = file, .offset = offset};
 	snprintf(name, sizeof name, "files/%u", file);
-	TR_AUTOCLOSE int fd = openat(pc->dirfd, name, O_RDONLY | O_CLOEXEC |
+	TR_AUTOCLOSE int fd = openat(rc->dirfd, name, O_RDONLY | O_CLOEXEC |
 				     O_NOFOLLOW | O_NONBLOCK);
 	if (fd >= 0)
-		tr_padding_near(fd, offset, REACH_BACK, &p->gaps);
-	return &p->gaps;
+		tr_padding_near(fd, offset, REACH_BACK, &p->room);
+	return &p->room;
 }
 
 static const struct tr_text *text_of(const struct tr_calls *c, uint64_t at)
@@ -141,230 +163,236 @@ static bool is_known(const struct tr_calls *c, uint64_t at)
 	return false;
 }
 
-/* Bytes that are no padding any more hold the jump of another site. */
-static bool is_free(pid_t tid, uint64_t addr)
+/* Is none of the bytes those of a jump of another site? */
+static bool is_free(const struct tr_calls *c, uint64_t addr, uint64_t n)
 {
-	static const uint8_t jump[3] = {0xff, 0x24, 0x25};
-	uint8_t b[2 * HOLE_SIZE - 1];
+	struct place p[PLACES_MAX];
 
-	if (tr_memory_read(tid, addr - (HOLE_SIZE - 1), b, sizeof b) < 0)
-		return false;
-	for (size_t i = 0; i + sizeof jump <= sizeof b; i++)
-		if (memcmp(b + i, jump, sizeof jump) == 0)
-			return false;
+	for (size_t i = 0; i < c->n; i++) {
+		unsigned np = c->stub[i].at ? places(&c->stub[i], p) : 0;
+
+		for (unsigned k = 0; k < np; k++)
+			if (p[k].addr < addr + n && addr < p[k].addr + p[k].n)
+				return false;
+	}
 	return true;
 }
 
-static uint64_t free_hole(pid_t tid, const struct tr_text *t,
-			  const struct tr_gaps *gaps, uint64_t at)
-{
-	uint64_t after = at + SHORT_JUMP;
+/* Looking for a way from a site. */
+struct search {
+	const struct tr_calls *c;
+	const struct tr_known *known;
+	const struct tr_text *text;
+	const struct tr_room *room;
+	uint64_t at;
+};
 
+/* The address of n free bytes at a file offset, or 0. */
+static uint64_t take(const struct search *s, uint64_t offset, uint64_t n)
+{
+	uint64_t addr = s->text->start + (offset - s->text->offset);
+
+	if (offset < s->text->offset || addr + n > s->text->end ||
+	    !is_free(s->c, addr, n))
+		return 0;
+	return addr;
+}
+
+static bool is_in_reach(uint64_t at, uint64_t to)
+{
+	uint64_t after = at + TR_SHORT_JUMP;
+
+	return to + REACH_BACK >= after && to <= after + REACH_AHEAD;
+}
+
+/* The address of n bytes of padding that a short jump reaches, or 0. */
+static uint64_t take_gap(const struct search *s, uint64_t n)
+{
 	/* From behind: what is ahead of a site is in reach of fewer of those
 	 * that come next in a loop or function. */
-	for (size_t i = gaps->n; i-- > 0;) {
-		const struct tr_gap *g = &gaps->gap[i];
+	for (size_t i = s->room->n; i-- > 0;) {
+		const struct tr_gap *g = &s->room->gap[i];
 
-		if (g->start < t->offset ||
-		    g->end - t->offset > t->end - t->start)
-			continue;
-		for (uint64_t o = g->start; o + HOLE_SIZE <= g->end;
-		     o += HOLE_SIZE) {
-			uint64_t hole = t->start + (o - t->offset);
+		for (uint64_t o = g->start; o + n <= g->end; o += n) {
+			uint64_t addr = take(s, o, n);
 
-			if (hole + REACH_BACK >= after &&
-			    hole <= after + REACH_AHEAD && is_free(tid, hole))
-				return hole;
+			if (addr && is_in_reach(s->at, addr))
+				return addr;
 		}
 	}
 	return 0;
 }
 
-uint64_t tr_calls_hole(pid_t tid, struct tr_calls *c,
-		       struct tr_padding_cache *pc, uint64_t at)
+/*
+ * Room for a last jump behind the segment's end, or 0: behind those of all
+ * sites known in the file, be they patched here or not, so that a process that
+ * comes to patch them all can.
+ */
+static uint64_t take_tail(const struct search *s)
+{
+	const struct tr_gap *tail = &s->room->tail;
+	uint64_t next = tail->start, addr;
+
+	for (size_t i = 0; i < s->known->n; i++) {
+		const struct tr_known_site *k = &s->known->site[i];
+
+		if (k->file == s->text->file && k->stub.way.hole >= next &&
+		    k->stub.way.hole < tail->end)
+			next = k->stub.way.hole + TR_SLOT_JUMP;
+	}
+	for (; next + TR_SLOT_JUMP <= tail->end; next += TR_SLOT_JUMP) {
+		addr = take(s, next, TR_SLOT_JUMP);
+		if (addr)
+			return addr;
+	}
+	return 0;
+}
+
+static struct tr_way find_way(const struct search *s)
+{
+	uint64_t hole = take_tail(s), via = 0;
+
+	if (s->room->led && is_free(s->c, s->at - TR_NEAR_JUMP, TR_NEAR_JUMP)) {
+		hole = hole ? hole : take_gap(s, TR_SLOT_JUMP);
+		return (struct tr_way){s->at - TR_NEAR_JUMP, hole};
+	}
+	if (hole)
+		via = take_gap(s, TR_NEAR_JUMP);
+	if (via)
+		return (struct tr_way){via, hole};
+	return (struct tr_way){0, take_gap(s, TR_SLOT_JUMP)};
+}
+
+bool tr_calls_way(struct tr_calls *c, struct tr_room_cache *rc,
+		  const struct tr_known *known, uint64_t at, struct tr_way *way)
 {
 	const struct tr_text *t = text_of(c, at);
-	uint64_t hole = 0;
+	struct search s = {c, known, t, NULL, at};
 
-	if (!t || c->n >= TR_STUBS_MAX || is_known(c, at))
-		return 0;
-	hole = free_hole(tid, t, gaps_near(pc, t->file,
-					   at - t->start + t->offset), at);
-	if (!hole) {
+	if (!t || c->n + 1 >= TR_STUBS_MAX || is_known(c, at))
+		return false;
+	s.room = room_near(rc, t->file, at - t->start + t->offset);
+	*way = find_way(&s);
+	if (!way->hole) {
 		TR_GROW(c->refused, c->nrefused, c->refused_cap);
 		c->refused[c->nrefused++] = at;
 	}
-	return hole;
+	return way->hole;
 }
 
-/* The stubs of abi.h. */
-static void make_stub(uint8_t stub[TR_STUB_SIZE], uint64_t addr, uint64_t after)
+static bool is_near(uint64_t from, uint64_t to)
 {
-	uint64_t enter = tr_calls_address(tr_calls_enter);
+	int64_t d = (int64_t)(to - (from + TR_NEAR_JUMP));
 
-	memset(stub, 0xcc, TR_STUB_SIZE);
-	stub[0] = 0x48;
-	stub[1] = 0xb9;
-	tr_put_le64(stub + 2, after);
-	stub[10] = 0x41;
-	stub[11] = 0xbb;
-	tr_put_le32(stub + 12, (uint32_t)(addr + TR_STUB_TRACED));
-	stub[16] = 0xe9;
-	tr_put_le32(stub + 17, (uint32_t)(enter - (addr + 21)));
-	stub[21] = 0x0f;
-	stub[22] = 0x05;
+	return d == (int32_t)d;
 }
 
-static uint8_t *put_code(uint8_t *p, const char *code, size_t n, uint64_t imm)
+static bool is_within(const struct tr_text *t, uint64_t addr, uint64_t n)
 {
-	memcpy(p, code, n);
-	tr_put_le32(p + n, (uint32_t)imm);
-	return p + n + 4;
+	return addr >= t->start && addr < t->end && n <= t->end - addr;
 }
 
-/* For a stub at addr that p is in, or its jump to the injected code. */
-static uint8_t *put_jump(uint8_t *p, uint64_t addr, const uint8_t *label)
+/* Can its jumps be where they should? */
+static bool is_passable(const struct tr_calls *c, const struct tr_stub *s)
 {
-	return put_code(p, "\xe9", 1, tr_calls_address(label) - (addr + 5));
+	const struct tr_text *t = text_of(c, s->at);
+	const struct tr_way *w = &s->way;
+
+	if (!t || !is_within(t, w->hole, TR_SLOT_JUMP) ||
+	    !is_free(c, w->hole, TR_SLOT_JUMP) ||
+	    s->what.length < TR_SHORT_JUMP || s->what.length > TR_SITE_MAX)
+		return false;
+	if (!w->via)
+		return is_in_reach(s->at, w->hole);
+	return is_within(t, w->via, TR_NEAR_JUMP) &&
+	       is_free(c, w->via, TR_NEAR_JUMP) && is_near(w->via, w->hole) &&
+	       (tr_stub_is_led(s) || is_in_reach(s->at, w->via));
 }
 
-static void make_xsave_stub(uint8_t stub[TR_LONG_STUB_SIZE], uint64_t addr,
-			    const struct tr_stub *s, int32_t displacement)
-{
-	uint8_t *p = stub + s->what.length;
-
-	memcpy(stub, s->insn, s->what.length);
-	p = put_code(p, "\x48\x89\x24\x25", 4, TR_CONTROL_AT(rsp));
-	p = put_code(p, "\xbc", 1, TR_INJECT_STACK_TOP); /* to esp */
-	*p++ = 0x9c;                                     /* pushfq */
-	*p++ = 0x56;                                     /* push %rsi */
-	p = put_code(p, "\xbe", 1, addr + TR_LONG_STUB_TAIL); /* to esi */
-	put_jump(p, addr + (uint64_t)(p - stub), tr_calls_settle);
-	tr_put_le64(stub + TR_LONG_STUB_TAIL, (uint64_t)(int64_t)displacement);
-}
-
-static void make_insn_stub(uint8_t stub[TR_LONG_STUB_SIZE], uint64_t addr,
-			   const struct tr_stub *s)
-{
-	uint8_t *p = stub;
-
-	p = put_code(p, "\x48\x89\x24\x25", 4, TR_CONTROL_AT(rsp));
-	p = put_code(p, "\xbc", 1, TR_INJECT_STACK_TOP); /* to esp */
-	p = put_code(p, "\x48\x89\x34\x25", 4, TR_CONTROL_AT(rsi));
-	p = put_code(p, "\xbe", 1, addr + TR_LONG_STUB_TAIL); /* to esi */
-	put_jump(p, addr + (uint64_t)(p - stub), tr_calls_insn);
-	tr_put_le64(stub + TR_LONG_STUB_TAIL, s->what.insn);
-}
-
-/* False when the instruction is none that can be patched. */
-static bool make_long_stub(uint8_t stub[TR_LONG_STUB_SIZE], uint64_t addr,
-			   const struct tr_stub *s)
-{
-	int32_t displacement;
-	struct tr_site site;
-
-	memset(stub, 0xcc, TR_LONG_STUB_SIZE);
-	tr_put_le64(stub + TR_LONG_STUB_TAIL + 8, s->at + s->what.length);
-	if (s->what.insn == TR_INSN_XSAVEC) {
-		if (!tr_xsavec_decode(s->insn, s->what.length, &displacement))
-			return false;
-		make_xsave_stub(stub, addr, s, displacement);
-		return true;
-	}
-	make_insn_stub(stub, addr, s);
-	return tr_calls_can_do(s->what.insn) &&
-	       tr_insn_decode(s->insn, s->what.length, &site) == s->what.insn;
-}
-
-bool tr_calls_can_do(enum tr_insn insn)
-{
-	return insn == TR_INSN_CPUID || insn == TR_INSN_RDTSC ||
-	       insn == TR_INSN_RDTSCP;
-}
-
-static bool is_in_reach(const struct tr_stub *s)
-{
-	uint64_t after = s->at + SHORT_JUMP;
-
-	return s->hole + REACH_BACK >= after && s->hole <= after + REACH_AHEAD;
-}
-
-/* Code from the site to its hole. */
-struct around {
-	uint64_t start;
-	size_t n;
-	uint8_t code[REACH_BACK + REACH_AHEAD + SHORT_JUMP + HOLE_SIZE];
+/* What is written for one site. */
+struct planting {
+	uint8_t code[TR_LONG_STUB_SIZE], slot[8];
+	uint8_t site[TR_SHORT_JUMP], via[TR_NEAR_JUMP], hole[TR_SLOT_JUMP];
 };
+#define PIECES_MAX 5
 
-static bool read_around(pid_t tid, struct tr_stub *s, struct around *a)
+static size_t make_jumps(const struct tr_stub *s, uint64_t slot,
+			 struct planting *p, struct tr_piece *piece)
 {
-	uint64_t end = s->at + s->what.length;
+	const struct tr_way *w = &s->way;
+	uint64_t first = w->via ? w->via : w->hole;
+	size_t n = 0;
 
-	if (!is_in_reach(s) || s->what.length < SHORT_JUMP ||
-	    s->what.length > sizeof s->insn)
-		return false;
-	a->start = s->at < s->hole ? s->at : s->hole;
-	if (end < s->hole + HOLE_SIZE)
-		end = s->hole + HOLE_SIZE;
-	a->n = end - a->start;
-	if (tr_memory_read(tid, a->start, a->code, a->n) < 0)
-		return false;
-	memcpy(s->insn, a->code + (s->at - a->start), s->what.length);
-	memcpy(s->padding, a->code + (s->hole - a->start), HOLE_SIZE);
-	return true;
+	memcpy(p->hole, "\xff\x24\x25", 3);
+	tr_put_le32(p->hole + 3, (uint32_t)slot);
+	piece[n++] = (struct tr_piece){w->hole, p->hole, TR_SLOT_JUMP};
+	if (w->via) {
+		p->via[0] = 0xe9;
+		tr_put_le32(p->via + 1,
+			    (uint32_t)(w->hole - (w->via + TR_NEAR_JUMP)));
+		piece[n++] = (struct tr_piece){w->via, p->via, TR_NEAR_JUMP};
+	}
+	if (!tr_stub_is_led(s)) {
+		p->site[0] = 0xeb;
+		p->site[1] = (uint8_t)(first - (s->at + TR_SHORT_JUMP));
+		piece[n++] = (struct tr_piece){s->at, p->site, TR_SHORT_JUMP};
+	}
+	return n;
 }
 
-/* Put the stub in its place, and the jumps that lead to it. */
-static bool plant(pid_t tid, struct tr_calls *c, const struct tr_stub *s,
-		  struct around *a, const uint8_t *stub, size_t size)
+/* Give the site its stub; the number of pieces to write, 0 when it is left as
+ * it is. */
+static size_t prepare(struct tr_calls *c, struct tr_patches *ps,
+		      const struct tr_stub *s, struct planting *p,
+		      struct tr_piece *piece)
 {
-	uint64_t addr = TR_INJECT_STUBS + c->n * TR_STUB_SIZE;
-	uint64_t slot = TR_INJECT_SLOTS + c->n * 8;
-	uint8_t *site = a->code + (s->at - a->start);
-	uint8_t *jump = a->code + (s->hole - a->start);
-	const struct tr_piece pieces[] = {
-		{addr, stub, size}, {slot, &addr, sizeof addr},
-		{a->start, a->code, a->n},
-	};
+	uint64_t addr = TR_INJECT_STUBS + c->n * TR_STUB_SIZE, entry;
+	uint64_t slot = TR_INJECT_SLOTS + c->n * sizeof p->slot;
+	size_t n = tr_stub_size(s) / TR_STUB_SIZE;
 
-	memcpy(jump, "\xff\x24\x25", 3);
-	tr_put_le32(jump + 3, (uint32_t)slot);
-	site[0] = 0xeb;
-	site[1] = (uint8_t)(s->hole - (s->at + SHORT_JUMP));
-	if (tr_memory_write_pieces(tid, pieces,
-				   sizeof pieces / sizeof *pieces) < 0)
-		return false;
+	if (c->n + n > TR_STUBS_MAX || is_known(c, s->at) ||
+	    !is_passable(c, s) || !tr_stub_make(p->code, addr, s, &entry))
+		return 0;
+	tr_put_le64(p->slot, entry);
+	/* The jump takes the place of the breakpoint, too. */
+	if (s->what.insn == TR_INSN_XSAVEC)
+		tr_patches_drop(ps, s->at, s->at + 1);
+	else if (!tr_stub_is_led(s))
+		tr_patches_jump(ps, s->at);
 	/* A stub may have the room of several. */
-	for (size_t i = 0; i < size / TR_STUB_SIZE; i++) {
+	for (size_t i = 0; i < n; i++) {
 		TR_GROW(c->stub, c->n, c->cap);
 		c->stub[c->n++] = i ? (struct tr_stub){0} : *s;
 	}
+	piece[0] = (struct tr_piece){addr, p->code, n * TR_STUB_SIZE};
+	piece[1] = (struct tr_piece){slot, p->slot, sizeof p->slot};
+	return 2 + make_jumps(s, slot, p, piece + 2);
+}
+
+static bool save(pid_t tid, struct tr_patches *ps, struct tr_stub *s)
+{
+	if (s->what.length > sizeof s->insn ||
+	    tr_memory_read(tid, s->at, s->insn, s->what.length) < 0 ||
+	    tr_memory_read(tid, s->way.hole, s->hole, sizeof s->hole) < 0 ||
+	    (s->way.via &&
+	     tr_memory_read(tid, s->way.via, s->via, sizeof s->via) < 0))
+		return false;
+	tr_patches_show(ps, s->at, s->insn, s->what.length);
 	return true;
 }
 
 bool tr_calls_patch(pid_t tid, struct tr_calls *c, struct tr_patches *ps,
-		    uint64_t at, struct tr_patchable what, uint64_t hole)
+		    uint64_t at, struct tr_patchable what, struct tr_way way)
 {
-	struct tr_stub s = {.at = at, .hole = hole, .what = what};
-	uint64_t addr = TR_INJECT_STUBS + c->n * TR_STUB_SIZE;
-	uint8_t stub[TR_LONG_STUB_SIZE];
-	size_t size = what.insn ? TR_LONG_STUB_SIZE : TR_STUB_SIZE;
-	struct around a;
+	struct tr_stub s = {.at = at, .way = way, .what = what};
+	struct tr_piece piece[PIECES_MAX];
+	struct planting p;
+	size_t n;
 
-	if (c->n + 1 >= TR_STUBS_MAX || !read_around(tid, &s, &a))
+	if (!save(tid, ps, &s))
 		return false;
-	tr_patches_show(ps, at, s.insn, what.length);
-	if (!what.insn)
-		make_stub(stub, addr, at + what.length);
-	if (what.insn ? !make_long_stub(stub, addr, &s)
-		      : memcmp(s.insn, "\x0f\x05", 2) != 0)
-		return false;
-	/* The jump takes the place of the breakpoint, too. */
-	if (what.insn == TR_INSN_XSAVEC)
-		tr_patches_drop(ps, at, at + 1);
-	else
-		tr_patches_jump(ps, at);
-	return plant(tid, c, &s, &a, stub, size);
+	n = prepare(c, ps, &s, &p, piece);
+	return n && tr_memory_write_pieces(tid, piece, n) == 0;
 }
 
 void tr_known_release(struct tr_known *k)
@@ -373,46 +401,66 @@ void tr_known_release(struct tr_known *k)
 	*k = (struct tr_known){0};
 }
 
-void tr_known_learn(struct tr_known *k, const struct tr_calls *c, uint64_t at,
-		    struct tr_patchable what, uint64_t hole)
+static struct tr_stub moved(const struct tr_stub *s, uint64_t by)
+{
+	struct tr_stub to = *s;
+
+	to.at += by;
+	to.way.hole += by;
+	if (to.way.via)
+		to.way.via += by;
+	return to;
+}
+
+static const struct tr_stub *stub_at(const struct tr_calls *c, uint64_t at)
+{
+	for (size_t i = 0; i < c->n; i++)
+		if (c->stub[i].at == at)
+			return &c->stub[i];
+	return NULL;
+}
+
+void tr_known_learn(struct tr_known *k, const struct tr_calls *c, uint64_t at)
 {
 	const struct tr_text *t = text_of(c, at);
-	struct tr_known_site s = {.what = what};
+	const struct tr_stub *stub = stub_at(c, at);
+	struct tr_known_site s;
 
-	if (!t)
+	if (!t || !stub)
 		return;
 	s.file = t->file;
-	s.at = at - t->start + t->offset;
-	s.hole = hole - t->start + t->offset;
+	s.stub = moved(stub, t->offset - t->start);
 	for (size_t i = 0; i < k->n; i++)
-		if (k->site[i].file == s.file && k->site[i].at == s.at)
+		if (k->site[i].file == s.file && k->site[i].stub.at == s.stub.at)
 			return;
 	TR_GROW(k->site, k->n, k->cap);
 	k->site[k->n++] = s;
-}
-
-static bool patch_known(pid_t tid, struct tr_calls *c, struct tr_patches *ps,
-			const struct tr_known_site *s, const struct tr_map *m)
-{
-	uint64_t at = m->start + (s->at - m->offset);
-	uint64_t hole = m->start + (s->hole - m->offset);
-
-	if (s->file != m->file || s->at < m->offset || s->hole < m->offset ||
-	    at >= m->end || hole >= m->end || !text_of(c, at) ||
-	    is_known(c, at) || !is_free(tid, hole))
-		return false;
-	return tr_calls_patch(tid, c, ps, at, s->what, hole);
 }
 
 uint64_t tr_calls_patch_known(pid_t tid, struct tr_calls *c,
 			      struct tr_patches *ps, const struct tr_known *k,
 			      const struct tr_map *m)
 {
-	uint64_t n = 0;
+	TR_AUTOFREE struct planting *p = tr_alloc(k->n * sizeof *p);
+	TR_AUTOFREE struct tr_piece *piece =
+		tr_alloc(k->n * PIECES_MAX * sizeof *piece);
+	uint64_t changed = 0;
+	size_t n = 0;
 
-	for (size_t i = 0; i < k->n; i++)
-		n += patch_known(tid, c, ps, &k->site[i], m);
-	return n;
+	for (size_t i = 0; i < k->n; i++) {
+		const struct tr_known_site *s = &k->site[i];
+		struct tr_stub stub = moved(&s->stub, m->start - m->offset);
+		size_t more = 0;
+
+		/* What was just mapped is what is in the file. */
+		if (s->file == m->file && s->stub.at >= m->offset &&
+		    stub.at < m->end)
+			more = prepare(c, ps, &stub, &p[changed], piece + n);
+		changed += more > 0;
+		n += more;
+	}
+	/* A write that fails was to a task that SIGKILL took. */
+	return tr_memory_write_pieces(tid, piece, n) == 0 ? changed : 0;
 }
 
 static void put_back(uint64_t at, const uint8_t *was, size_t len,
@@ -425,22 +473,25 @@ static void put_back(uint64_t at, const uint8_t *was, size_t len,
 
 void tr_calls_show(const struct tr_calls *c, uint64_t addr, void *buf, size_t n)
 {
-	for (size_t i = 0; i < c->n; i++) {
-		const struct tr_stub *s = &c->stub[i];
+	struct place p[PLACES_MAX];
 
-		if (!s->at)
-			continue;
-		put_back(s->at, s->insn, s->what.length, addr, buf, n);
-		put_back(s->hole, s->padding, sizeof s->padding, addr, buf, n);
+	for (size_t i = 0; i < c->n; i++) {
+		unsigned np = c->stub[i].at ? places(&c->stub[i], p) : 0;
+
+		for (unsigned k = 0; k < np; k++)
+			put_back(p[k].addr, p[k].was, p[k].n, addr, buf, n);
 	}
 }
 
 bool tr_calls_lead_in(const struct tr_calls *c, uint64_t ip)
 {
-	for (size_t i = 0; i < c->n; i++)
-		if (c->stub[i].at &&
-		    (c->stub[i].at == ip || c->stub[i].hole == ip))
+	for (size_t i = 0; i < c->n; i++) {
+		const struct tr_stub *s = &c->stub[i];
+
+		if (s->at && (s->at == ip || s->way.hole == ip ||
+			      (s->way.via && s->way.via == ip)))
 			return true;
+	}
 	return false;
 }
 
@@ -457,7 +508,7 @@ bool tr_calls_come_home(const struct tr_calls *c, struct tr_regs *regs)
 	from %= TR_STUB_SIZE;
 	if (!s->what.insn && from == TR_STUB_TRACED + 2)
 		regs->rip = regs->rcx = s->at + s->what.length;
-	else if (s->what.insn == TR_INSN_XSAVEC && from == 0)
+	else if (s->what.insn == TR_INSN_XSAVEC && from == TR_STUB_LEAD)
 		regs->rip = s->at;
 	else
 		return false;
@@ -470,7 +521,7 @@ bool tr_calls_trapped(const struct tr_calls *c, struct tr_regs *regs)
 	size_t i = from / TR_STUB_SIZE;
 
 	if (regs->rip < TR_INJECT_STUBS || from % TR_STUB_SIZE ||
-	    i >= c->n || !c->stub[i].at || !tr_calls_can_do(c->stub[i].what.insn))
+	    i >= c->n || !c->stub[i].at || !tr_stub_can_do(c->stub[i].what.insn))
 		return false;
 	regs->rip = c->stub[i].at + 1;
 	return true;

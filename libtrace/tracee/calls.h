@@ -2,11 +2,13 @@
  * System calls that the injected code makes in the program's stead: where the
  * program's syscall instructions are, and what is put in their place.
  *
- * A site is patched when it has trapped once.  The two bytes of the
- * instruction become a short jump to padding between functions nearby, which
- * holds a jump to the injected code (intercept/abi.h): no other instruction
- * moves, and a task that is in a call made at the site, or returns to it, finds
- * everything where it was.
+ * A site is patched when it has trapped once.  Jumps lead from it to its stub in
+ * the injected code, by way of padding nearby, or of the room behind the code
+ * in its last page (stub.h).  Most syscall instructions follow the MOV that
+ * names the call, whose five bytes are room for a jump.  Elsewhere the two bytes
+ * of the instruction become a short one.  No other instruction moves, and a task
+ * that is in a call made at the site, or returns to it, finds everything where
+ * it was.
  *
  * CPUID and RDTSC are treated the same way: the injected code logs what they
  * give.  So is XSAVEC.  What it leaves out depends on which parts
@@ -26,16 +28,9 @@
 #include "libtrace/intercept/rules.h"
 #include "libtrace/state/padding.h"
 #include "libtrace/tracee/patch.h"
+#include "libtrace/tracee/stub.h"
 
-/* An instruction that is patched: a system call, an XSAVEC, or one of CPUID,
- * RDTSC and RDTSCP. */
-struct tr_patchable {
-	enum tr_insn insn; /* 0: a system call */
-	uint8_t length;
-};
 #define TR_PATCH_CALL ((struct tr_patchable){0, 2})
-/* Can the injected code do what the instruction does? */
-bool tr_calls_can_do(enum tr_insn insn);
 
 /* The code and the patched sites of one address space. */
 struct tr_calls {
@@ -44,13 +39,7 @@ struct tr_calls {
 		uint32_t file; /* store id */
 	} *text; /* mapped files in which sites can be patched */
 	size_t ntext, text_cap;
-	struct tr_stub {
-		uint64_t at;      /* address of the site, 0 when gone */
-		uint64_t hole;    /* where its jump is */
-		uint8_t padding[7]; /* what was there, */
-		struct tr_patchable what; /* and the instruction */
-		uint8_t insn[TR_SITE_MAX];
-	} *stub;
+	struct tr_stub *stub; /* in the order of their code */
 	size_t n, cap;
 	uint64_t *refused; /* sites that cannot be patched */
 	size_t nrefused, refused_cap;
@@ -66,25 +55,17 @@ void tr_calls_leave(struct tr_calls *c, uint64_t start, uint64_t end);
 void tr_calls_unpatch(pid_t tid, struct tr_calls *c, uint64_t start,
 		      uint64_t end);
 
-/* Padding near the sites of stored files, found once each. */
-struct tr_padding_cache {
+/* The room near the sites of stored files, found once each. */
+struct tr_room_cache {
 	int dirfd; /* the trace directory; the caller's */
-	struct tr_padding {
+	struct tr_room_near {
 		uint32_t file;
 		uint64_t offset;
-		struct tr_gaps gaps;
+		struct tr_room room;
 	} *p;
 	size_t n, cap;
 };
-void tr_padding_cache_release(struct tr_padding_cache *pc);
-
-/* Where the jump of the site can go; 0: nowhere, or it is patched already. */
-uint64_t tr_calls_hole(pid_t tid, struct tr_calls *c,
-		       struct tr_padding_cache *pc, uint64_t at);
-/* Patch the instruction, or leave it as it was.  An XSAVEC has no breakpoint
- * any more, others keep theirs for when they trap nevertheless. */
-bool tr_calls_patch(pid_t tid, struct tr_calls *c, struct tr_patches *ps,
-		    uint64_t at, struct tr_patchable what, uint64_t hole);
+void tr_room_cache_release(struct tr_room_cache *rc);
 
 /*
  * The sites that have been patched so far, by file.  When a file is mapped
@@ -94,19 +75,27 @@ bool tr_calls_patch(pid_t tid, struct tr_calls *c, struct tr_patches *ps,
  */
 struct tr_known {
 	struct tr_known_site {
-		uint64_t at, hole; /* in the file */
 		uint32_t file;
-		struct tr_patchable what;
+		struct tr_stub stub; /* offsets in the file for addresses */
 	} *site;
 	size_t n, cap;
 };
 void tr_known_release(struct tr_known *k);
-void tr_known_learn(struct tr_known *k, const struct tr_calls *c, uint64_t at,
-		    struct tr_patchable what, uint64_t hole);
+/* Learn of a site just patched. */
+void tr_known_learn(struct tr_known *k, const struct tr_calls *c, uint64_t at);
 /* Patch what is known of a mapping just made; the number of sites. */
 uint64_t tr_calls_patch_known(pid_t tid, struct tr_calls *c,
 			      struct tr_patches *ps, const struct tr_known *k,
 			      const struct tr_map *m);
+
+/* How the site can be patched; false: it cannot, or is already. */
+bool tr_calls_way(struct tr_calls *c, struct tr_room_cache *rc,
+		  const struct tr_known *known, uint64_t at,
+		  struct tr_way *way);
+/* Patch the instruction, or leave it as it was.  An XSAVEC has no breakpoint
+ * any more, others keep theirs for when they trap nevertheless. */
+bool tr_calls_patch(pid_t tid, struct tr_calls *c, struct tr_patches *ps,
+		    uint64_t at, struct tr_patchable what, struct tr_way way);
 
 /* Take the patches out of n bytes that were read at addr. */
 void tr_calls_show(const struct tr_calls *c, uint64_t addr, void *buf,
@@ -123,7 +112,7 @@ bool tr_calls_come_home(const struct tr_calls *c, struct tr_regs *regs);
  * own had been hit. */
 bool tr_calls_trapped(const struct tr_calls *c, struct tr_regs *regs);
 
-/* Is the address a patched site's, or that of its jump in the padding? */
+/* Is the address a patched site's, or that of a jump between it and its stub? */
 bool tr_calls_lead_in(const struct tr_calls *c, uint64_t ip);
 
 /* Is the address in the injected code? */

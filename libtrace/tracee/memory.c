@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/uio.h>
 
 #include "libtrace/base/alloc.h"
@@ -70,15 +72,38 @@ int tr_memory_write(pid_t tid, uint64_t addr, const void *buf, size_t n)
 	return tr_pwrite_all(fd, buf, n, (off_t)addr);
 }
 
-int tr_memory_write_pieces(pid_t tid, const struct tr_piece *p, size_t n)
+static int by_address(const void *a, const void *b)
 {
-	TR_AUTOCLOSE int fd = open_mem(tid, O_WRONLY);
+	const struct tr_piece *x = a, *y = b;
 
+	return x->addr < y->addr ? -1 : x->addr > y->addr;
+}
+
+int tr_memory_write_pieces(pid_t tid, struct tr_piece *p, size_t n)
+{
+	uint8_t joined[4096];
+	TR_AUTOCLOSE int fd = n ? open_mem(tid, O_WRONLY) : -1;
+
+	if (n == 0)
+		return 0;
 	if (fd < 0)
 		return -1;
-	for (size_t i = 0; i < n; i++)
-		if (tr_pwrite_all(fd, p[i].bytes, p[i].n,
-				  (off_t)p[i].addr) < 0)
+	qsort(p, n, sizeof *p, by_address);
+	for (size_t i = 0; i < n;) {
+		const void *bytes = p[i].bytes;
+		uint64_t addr = p[i].addr;
+		size_t len = p[i++].n;
+
+		while (i < n && p[i].addr == addr + len &&
+		       len + p[i].n <= sizeof joined) {
+			if (bytes != joined)
+				memcpy(joined, bytes, len);
+			bytes = joined;
+			memcpy(joined + len, p[i].bytes, p[i].n);
+			len += p[i++].n;
+		}
+		if (tr_pwrite_all(fd, bytes, len, (off_t)addr) < 0)
 			return -1;
+	}
 	return 0;
 }

@@ -17,13 +17,14 @@
 int tr_memory_read(pid_t tid, uint64_t addr, void *buf, size_t n) TR_MUST_CHECK;
 int tr_memory_write(pid_t tid, uint64_t addr, const void *buf, size_t n)
 	TR_MUST_CHECK;
-/* Write many small pieces, code for the most part. */
+/* Write many small pieces, code for the most part; sorts them, and writes
+ * neighbours at once.  No two of them overlap. */
 struct tr_piece {
 	uint64_t addr;
 	const void *bytes;
 	size_t n;
 };
-int tr_memory_write_pieces(pid_t tid, const struct tr_piece *p, size_t n)
+int tr_memory_write_pieces(pid_t tid, struct tr_piece *p, size_t n)
 	TR_MUST_CHECK;
 /* As many of the first n bytes as are readable. */
 size_t tr_memory_read_some(pid_t tid, uint64_t addr, void *buf, size_t n);

@@ -69,7 +69,7 @@ static int plant(pid_t tid, const struct tr_patch *p, size_t n)
 
 	for (size_t i = 0; i < n; i++)
 		pieces[i] = (struct tr_piece){p[i].addr, &int3, 1};
-	return n ? tr_memory_write_pieces(tid, pieces, n) : 0;
+	return tr_memory_write_pieces(tid, pieces, n);
 }
 
 int tr_patch_mapping(pid_t tid, const struct tr_map *m, struct tr_site_cache *c,

@@ -47,10 +47,10 @@ SCALARS = {
     35: "memory", 36: "registers", 37: "offset", 38: "place",
     39: "debug_register", 40: "value", 41: "root",
     42: "pages", 43: "exposed", 44: "vector", 45: "changed",
-    46: "unlisted", 47: "reason",
+    46: "unlisted", 47: "reason", 59: "via",
 }
 SIGNED = {2, 27}
-IN_HEX = {12, 16, 17, 18, 23, 35, 36, 40, 41, 44}
+IN_HEX = {12, 16, 17, 18, 23, 35, 36, 40, 41, 44, 59}
 BELOW_2_32 = {9, 10, 11, 21}
 
 STRUCTS = {
@@ -213,7 +213,7 @@ def read_manifest(directory):
         raise Damage("unknown version %d" % manifest["version"])
     check_members(manifest, {"incompat": is_list})
     for feature in manifest["incompat"]:
-        if feature != "xsavec":
+        if feature not in ("xsavec", "via"):
             raise Damage("unknown feature %r" % feature)
     check_members(manifest, MEMBERS)
     check_members(manifest, {"complete": lambda v: isinstance(v, bool)})

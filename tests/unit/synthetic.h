@@ -263,7 +263,7 @@ static inline const struct tr_event *synthesize(struct synthetic *s,
 	if (part)
 		s->ev.type = TR_EV_MORE;
 	s->ev.time = number * 1000 + syn_below(s, 3000);
-	for (size_t i = 0; i < sizeof scalars; i++)
+	for (size_t i = 0; i < sizeof scalars && scalars[i] <= 47; i++)
 		if ((!s->small || scalars[i] <= 32) && syn_below(s, 4) == 0)
 			syn_scalar(s, (enum tr_field)scalars[i]);
 	syn_structs(s);

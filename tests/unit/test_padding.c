@@ -58,10 +58,37 @@ __asm__(
 	"	.cfi_startproc\n"
 	"	ret\n"
 	"	.cfi_endproc\n"
+	"pad_fifth:\n"
+	"	.cfi_startproc\n"
+	"	mov $39, %eax\n"
+	"	.globl pad_led\n"
+	"pad_led:\n"
+	"	syscall\n"
+	"	movabs $0x2700000001b8, %rax\n" /* looks like one */
+	"	.globl pad_inside\n"
+	"pad_inside:\n"
+	"	syscall\n"
+	"	mov $39, %r8d\n" /* six bytes */
+	"	.globl pad_longer\n"
+	"pad_longer:\n"
+	"	syscall\n"
+	"	jmp 4f + 1\n"
+	"4:	mov $39, %eax\n"
+	"	.globl pad_entered\n"
+	"pad_entered:\n"
+	"	syscall\n"
+	"	jmp 5f\n"
+	"	mov $39, %eax\n"
+	"	.globl pad_joined\n"
+	"pad_joined:\n" /* others come to the call, not to the MOV */
+	"5:	syscall\n"
+	"	ret\n"
+	"	.cfi_endproc\n"
 	"	.p2align 12\n");
 
 extern const char pad_ret[], pad_ret_end[], pad_executed[], pad_target[],
-	pad_between[], pad_between_end[], pad_falls[], pad_data[];
+	pad_between[], pad_between_end[], pad_falls[], pad_data[], pad_led[],
+	pad_inside[], pad_longer[], pad_entered[], pad_joined[];
 
 static uintptr_t base;
 
@@ -89,6 +116,17 @@ static int segment(struct dl_phdr_info *info, size_t size, void *arg)
 	return 1;
 }
 
+static int segment_end(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	(void)size;
+	for (int i = 0; i < info->dlpi_phnum; i++)
+		if (info->dlpi_phdr[i].p_type == PT_LOAD &&
+		    info->dlpi_phdr[i].p_flags & PF_X)
+			*(uint64_t *)arg = info->dlpi_phdr[i].p_offset +
+					   info->dlpi_phdr[i].p_filesz;
+	return 1;
+}
+
 static uint64_t offset_of(const char *label)
 {
 	union { const char *label; uint64_t offset; } u = {.label = label};
@@ -97,7 +135,16 @@ static uint64_t offset_of(const char *label)
 	return u.offset;
 }
 
-static bool has(const struct tr_gaps *g, const char *start, const char *end)
+/* Offset of the end of this program's code. */
+static uint64_t code_end(void)
+{
+	uint64_t end = 0;
+
+	dl_iterate_phdr(segment_end, &end);
+	return end;
+}
+
+static bool has(const struct tr_room *g, const char *start, const char *end)
 {
 	for (size_t i = 0; i < g->n; i++)
 		if (g->gap[i].start == offset_of(start) &&
@@ -106,10 +153,10 @@ static bool has(const struct tr_gaps *g, const char *start, const char *end)
 	return false;
 }
 
-static struct tr_gaps gaps_near(const char *label, uint64_t reach)
+static struct tr_room room_near(const char *label, uint64_t reach)
 {
 	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-	struct tr_gaps g;
+	struct tr_room g;
 
 	tr_padding_near(fd, offset_of(label), reach, &g);
 	close(fd);
@@ -118,7 +165,7 @@ static struct tr_gaps gaps_near(const char *label, uint64_t reach)
 
 static void test_found(void)
 {
-	struct tr_gaps g = gaps_near(pad_executed, 128);
+	struct tr_room g = room_near(pad_executed, 128);
 
 	CHECK(has(&g, pad_ret, pad_ret_end));
 	CHECK(has(&g, pad_between, pad_between_end));
@@ -130,21 +177,41 @@ static void test_found(void)
 
 static void test_reach(void)
 {
-	struct tr_gaps g = gaps_near(pad_executed, 8);
+	struct tr_room g = room_near(pad_executed, 8);
 
 	CHECK(has(&g, pad_ret, pad_ret_end));
 	CHECK(!has(&g, pad_between, NULL));
 }
 
+static void test_led(void)
+{
+	CHECK(room_near(pad_led, 128).led);
+	CHECK(room_near(pad_joined, 128).led);
+	CHECK(!room_near(pad_inside, 128).led);
+	CHECK(!room_near(pad_longer, 128).led);
+	CHECK(!room_near(pad_entered, 128).led);
+	CHECK(!room_near(pad_executed, 128).led);
+}
+
+/* From the end of the segment, where it is in a page, to the page's. */
+static void test_tail(void)
+{
+	struct tr_gap tail = room_near(pad_led, 128).tail;
+
+	CHECK(tail.start > offset_of(pad_joined));
+	CHECK(tail.end % 4096 == 0 && tail.end - tail.start < 4096);
+	CHECK(tail.start == code_end());
+}
+
 static void test_no_code(void)
 {
 	int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
-	struct tr_gaps g = {.n = 1};
+	struct tr_room g = {.n = 1};
 
 	tr_padding_near(fd, 0, 128, &g);
 	CHECK(g.n == 0);
 	close(fd);
-	g = gaps_near(pad_ret, 128);
+	g = room_near(pad_ret, 128);
 	CHECK(g.n > 0);
 	fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	tr_padding_near(fd, UINT64_MAX, 128, &g);
@@ -157,6 +224,8 @@ int main(void)
 	dl_iterate_phdr(take_base, NULL);
 	RUN(test_found);
 	RUN(test_reach);
+	RUN(test_led);
+	RUN(test_tail);
 	RUN(test_no_code);
 	return check_status();
 }
