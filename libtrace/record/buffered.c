@@ -379,7 +379,8 @@ static bool has_log(const struct task *t)
 
 void rec_calls_drain(struct recorder *r, struct task *t)
 {
-	if (has_log(t))
+	/* Since the entry of a call nothing ran but the kernel. */
+	if (has_log(t) && (!t->in_call || t->fl.interrupted))
 		drain(r, t, false);
 }
 

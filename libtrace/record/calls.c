@@ -53,14 +53,23 @@ void rec_call_release(struct task *t)
 	t->in_call = false;
 }
 
-/* XXH3 of a task's memory, read piece by piece; *len becomes what was read. */
-static uint64_t hash_memory(pid_t tid, uint64_t addr, uint64_t *len)
+/* At a call's entry nothing changes until all of it is read. */
+static bool read_window(void *ctx, uint64_t addr, void *buf, size_t n)
+{
+	return tr_window_read(ctx, addr, buf, n) == n;
+}
+
+/* XXH3 of a task's memory of which the first n bytes have been read; *len
+ * becomes what could be read. */
+static uint64_t hash_memory(pid_t tid, uint64_t addr, uint64_t *len,
+			    const uint8_t *first, size_t n)
 {
 	uint8_t piece[16384];
 	XXH3_state_t *state = XXH3_createState();
-	uint64_t done = 0, hash;
+	uint64_t done = n, hash;
 
 	XXH3_64bits_reset(state);
+	XXH3_64bits_update(state, first, n);
 	while (done < *len) {
 		size_t want = *len - done < sizeof piece
 			? (size_t)(*len - done) : sizeof piece;
@@ -77,27 +86,36 @@ static uint64_t hash_memory(pid_t tid, uint64_t addr, uint64_t *len)
 	return hash;
 }
 
-/* Keep what the call reads: paths and strings whole, buffers by hash and
- * their first bytes. */
-static void capture_args(struct task *t, const struct tr_ranges *in)
+/* What the call reads there: paths and strings whole, buffers by hash and their
+ * first bytes. */
+static struct tr_arg capture_arg(struct tr_window *w, const struct tr_range *rg)
+{
+	struct tr_arg a = {.index = rg->arg, .is_string = rg->is_string,
+			   .addr = rg->addr, .len = rg->len};
+	size_t keep = rg->is_string ? TR_ARG_STRING_MAX : TR_ARG_PREFIX_MAX;
+	uint8_t first[16384];
+	size_t want = rg->len < sizeof first ? (size_t)rg->len : sizeof first;
+	size_t got = tr_window_read(w, rg->addr, first, want);
+
+	if (got < want)
+		a.len = got;
+	a.hash = got == a.len ? XXH3_64bits(first, got)
+			      : hash_memory(w->tid, a.addr, &a.len, first, got);
+	a.bytes.len = got < keep ? got : keep;
+	a.bytes.data = tr_memdup(first, a.bytes.len);
+	return a;
+}
+
+static void capture_args(struct task *t, struct tr_window *w,
+			 const struct tr_ranges *in)
 {
 	struct inflight *fl = &t->fl;
 	size_t total = 0;
 
 	for (size_t i = 0; i < in->n && total < ARGS_MAX; i++) {
-		const struct tr_range *rg = &in->r[i];
-		struct tr_arg a = {.index = rg->arg,
-				   .is_string = rg->is_string,
-				   .addr = rg->addr, .len = rg->len};
-		size_t max = rg->is_string ? TR_ARG_STRING_MAX
-					   : TR_ARG_PREFIX_MAX;
-		size_t keep = rg->len < max ? (size_t)rg->len : max;
-		uint8_t *bytes = tr_alloc(keep);
+		struct tr_arg a = capture_arg(w, &in->r[i]);
 
-		a.hash = hash_memory(t->tid, a.addr, &a.len);
-		a.bytes.len = tr_memory_read_some(t->tid, a.addr, bytes, keep);
-		a.bytes.data = bytes;
-		total += keep;
+		total += a.bytes.len;
 		TR_GROW(fl->arg, fl->narg, fl->arg_cap);
 		fl->arg[fl->narg++] = a;
 	}
@@ -279,6 +297,7 @@ static void begin(struct recorder *r, struct task *t,
 		  const struct tr_regs *regs)
 {
 	struct inflight *fl = &t->fl;
+	struct tr_window w = {.tid = t->tid};
 	struct tr_ranges in = {0};
 	int fd;
 
@@ -289,11 +308,13 @@ static void begin(struct recorder *r, struct task *t,
 		.nr = regs->orig_rax,
 		.args = {regs->rdi, regs->rsi, regs->rdx, regs->r10, regs->r8,
 			 regs->r9},
-		.read = read_memory,
-		.ctx = t,
+		.read = read_window,
+		.ctx = &w,
 	};
 	tr_call_enter(&fl->call, &in);
-	capture_args(t, &in);
+	capture_args(t, &w, &in);
+	fl->call.read = read_memory;
+	fl->call.ctx = t;
 	tr_ranges_release(&in);
 	fd = tr_sys_write_fd(fl->call.nr);
 	if (fd >= 0) {

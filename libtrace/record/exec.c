@@ -115,13 +115,12 @@ static int set_up(const struct recorder *r, pid_t tid,
 
 	if (hide_entries(r, tid, regs->rsp, err) < 0 ||
 	    find_vdso(tid, s, err) < 0 ||
-	    find_syscall_insn(tid, s, &insn, err) < 0 ||
-	    tr_inject_pages(tid, insn, err) < 0)
+	    find_syscall_insn(tid, s, &insn, err) < 0)
 		return -1;
 	low = s->vvar && s->vvar < s->vdso ? s->vvar : s->vdso;
 	tr_batch_add(b, SYS_brk, 0, 0, 0, 0, 0, 0);
 	tr_batch_add(b, SYS_munmap, low, s->vdso_end - low, 0, 0, 0, 0);
-	if (tr_batch_run(tid, b, err) < 0)
+	if (tr_inject_pages(tid, insn, b, err) < 0)
 		return -1;
 	s->brk = (uint64_t)b->call[0].result;
 	return 0;

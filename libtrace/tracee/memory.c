@@ -50,6 +50,24 @@ size_t tr_memory_read_some(pid_t tid, uint64_t addr, void *buf, size_t n)
 	return got;
 }
 
+size_t tr_window_read(struct tr_window *w, uint64_t addr, void *buf, size_t n)
+{
+	uint64_t at = addr % sizeof w->bytes;
+
+	if (n > sizeof w->bytes - at)
+		return tr_memory_read_some(w->tid, addr, buf, n);
+	if (w->page != addr - at || !w->page) {
+		w->page = addr - at;
+		w->n = tr_memory_read_some(w->tid, w->page, w->bytes,
+					   sizeof w->bytes);
+	}
+	/* Memory is readable by the page. */
+	if (w->n < sizeof w->bytes)
+		return 0;
+	memcpy(buf, w->bytes + at, n);
+	return n;
+}
+
 int tr_memory_read(pid_t tid, uint64_t addr, void *buf, size_t n)
 {
 	if (tr_memory_read_some(tid, addr, buf, n) == n)
@@ -79,31 +97,41 @@ static int by_address(const void *a, const void *b)
 	return x->addr < y->addr ? -1 : x->addr > y->addr;
 }
 
+/* Write n pieces that lie in one page. */
+static int write_in_page(int fd, const struct tr_piece *p, size_t n)
+{
+	const struct tr_piece *last = &p[n - 1];
+	size_t len = (size_t)(last->addr + last->n - p->addr);
+	uint8_t span[4096];
+
+	if (n == 1)
+		return tr_pwrite_all(fd, p->bytes, len, (off_t)p->addr);
+	if (tr_pread_full(fd, span, len, (off_t)p->addr) != (ssize_t)len)
+		return -1;
+	for (size_t i = 0; i < n; i++)
+		memcpy(span + (p[i].addr - p->addr), p[i].bytes, p[i].n);
+	return tr_pwrite_all(fd, span, len, (off_t)p->addr);
+}
+
 int tr_memory_write_pieces(pid_t tid, struct tr_piece *p, size_t n)
 {
-	uint8_t joined[4096];
-	TR_AUTOCLOSE int fd = n ? open_mem(tid, O_WRONLY) : -1;
+	TR_AUTOCLOSE int fd = n ? open_mem(tid, O_RDWR) : -1;
+	size_t first = 0;
 
 	if (n == 0)
 		return 0;
 	if (fd < 0)
 		return -1;
 	qsort(p, n, sizeof *p, by_address);
-	for (size_t i = 0; i < n;) {
-		const void *bytes = p[i].bytes;
-		uint64_t addr = p[i].addr;
-		size_t len = p[i++].n;
+	while (first < n) {
+		uint64_t page = p[first].addr & ~UINT64_C(4095);
+		size_t end = first + 1;
 
-		while (i < n && p[i].addr == addr + len &&
-		       len + p[i].n <= sizeof joined) {
-			if (bytes != joined)
-				memcpy(joined, bytes, len);
-			bytes = joined;
-			memcpy(joined + len, p[i].bytes, p[i].n);
-			len += p[i++].n;
-		}
-		if (tr_pwrite_all(fd, bytes, len, (off_t)addr) < 0)
+		while (end < n && p[end].addr + p[end].n <= page + 4096)
+			end++;
+		if (write_in_page(fd, p + first, end - first) < 0)
 			return -1;
+		first = end;
 	}
 	return 0;
 }

@@ -18,7 +18,7 @@ int tr_memory_read(pid_t tid, uint64_t addr, void *buf, size_t n) TR_MUST_CHECK;
 int tr_memory_write(pid_t tid, uint64_t addr, const void *buf, size_t n)
 	TR_MUST_CHECK;
 /* Write many small pieces, code for the most part; sorts them, and writes
- * neighbours at once.  No two of them overlap. */
+ * those of a page at once.  No two of them overlap. */
 struct tr_piece {
 	uint64_t addr;
 	const void *bytes;
@@ -26,6 +26,16 @@ struct tr_piece {
 };
 int tr_memory_write_pieces(pid_t tid, struct tr_piece *p, size_t n)
 	TR_MUST_CHECK;
+/* A page read, for many small reads while the task is stopped. */
+struct tr_window {
+	pid_t tid;
+	uint64_t page; /* 0: none yet */
+	size_t n;      /* readable bytes of it */
+	uint8_t bytes[4096];
+};
+/* As tr_memory_read_some. */
+size_t tr_window_read(struct tr_window *w, uint64_t addr, void *buf, size_t n);
+
 /* As many of the first n bytes as are readable. */
 size_t tr_memory_read_some(pid_t tid, uint64_t addr, void *buf, size_t n);
 

@@ -243,17 +243,39 @@ failed:
 	return tr_fail_errno(err, "task %d: clone", (int)tid);
 }
 
+/* Run to the exit of a call.  One that the seccomp filter traces has no stop at
+ * its entry but the filter's. */
+static int run_through(pid_t tid, bool filtered)
+{
+	bool entered = false;
+	int status;
+
+	while (filtered && !entered) {
+		if (run_to_stop(tid, TR_RESUME_CONT, &status) < 0)
+			return -1;
+		entered = tr_stop_event(status) == PTRACE_EVENT_SECCOMP;
+	}
+	for (;;) {
+		if (run_to_stop(tid, TR_RESUME_SYSCALL, &status) < 0)
+			return -1;
+		if (!tr_stopped_by_syscall(status))
+			continue;
+		if (entered)
+			return 0;
+		entered = true;
+	}
+}
+
 /*
  * A remote call that stops at the call's exit and executes nothing after it:
  * before the injected page is there, at a syscall instruction of the program's
  * own image, which the seccomp filter traces; or where int3 would do harm.
  */
-static int call_at(pid_t tid, uint64_t insn, uint64_t nr,
+static int call_at(pid_t tid, uint64_t insn, bool filtered, uint64_t nr,
 		   const uint64_t args[6], int64_t *result)
 {
 	struct saved s;
 	struct tr_regs r;
-	int status;
 
 	if (begin(tid, &s) < 0)
 		return -1;
@@ -261,18 +283,8 @@ static int call_at(pid_t tid, uint64_t insn, uint64_t nr,
 	r.rip = insn;
 	r.orig_rax = (uint64_t)-1;
 	set_call(&r, nr, args);
-	if (tr_tracee_set_regs(tid, &r) < 0)
-		return -1;
-	for (bool entered = false;;) {
-		if (run_to_stop(tid, TR_RESUME_SYSCALL, &status) < 0)
-			return -1;
-		if (!tr_stopped_by_syscall(status))
-			continue; /* the seccomp stop */
-		if (entered)
-			break;
-		entered = true;
-	}
-	if (tr_tracee_get_regs(tid, &r) < 0 || finish(tid, &s) < 0)
+	if (tr_tracee_set_regs(tid, &r) < 0 || run_through(tid, filtered) < 0 ||
+	    tr_tracee_get_regs(tid, &r) < 0 || finish(tid, &s) < 0)
 		return -1;
 	*result = (int64_t)r.rax;
 	return 0;
@@ -284,23 +296,24 @@ int tr_remote_call_quietly(pid_t tid, int64_t *result, uint64_t nr, uint64_t a0,
 {
 	const uint64_t args[6] = {a0, a1, a2, a3};
 
-	if (call_at(tid, tr_inject_address(tr_inject_single), nr, args,
+	if (call_at(tid, tr_inject_address(tr_inject_single), false, nr, args,
 		    result) == 0)
 		return 0;
 	return tr_fail_errno(err, "task %d: remote call", (int)tid);
 }
 
-int tr_inject_pages(pid_t tid, uint64_t insn, struct tr_error *err)
+/* As code, which needs no right to write: it is written from outside. */
+static int map_pages(pid_t tid, uint64_t insn, struct tr_error *err)
 {
 	const uint64_t args[6] = {
 		TR_INJECT_BASE, TR_INJECT_END - TR_INJECT_BASE,
-		PROT_READ | PROT_WRITE,
+		PROT_READ | PROT_EXEC,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE |
 		MAP_NORESERVE,
 		(uint64_t)-1, 0};
 	int64_t result;
 
-	if (call_at(tid, insn, SYS_mmap, args, &result) < 0)
+	if (call_at(tid, insn, true, SYS_mmap, args, &result) < 0)
 		return tr_fail_errno(err, "task %d: mapping engine pages",
 				     (int)tid);
 	if (result != (int64_t)TR_INJECT_BASE) {
@@ -314,14 +327,28 @@ int tr_inject_pages(pid_t tid, uint64_t insn, struct tr_error *err)
 			    (size_t)(tr_calls_end - tr_calls_start)) < 0)
 		return tr_fail_errno(err, "task %d: writing engine code",
 				     (int)tid);
-	/* The rest of the exec set-up runs from the page itself, but it must
-	 * become executable first. */
-	if (call_at(tid, insn, SYS_mprotect,
-		    (const uint64_t[6]){TR_INJECT_CODE,
-					TR_INJECT_SCRATCH - TR_INJECT_CODE,
-					PROT_READ | PROT_EXEC},
-		    &result) < 0 || result < 0)
-		return tr_fail(err, TR_ESYS,
-			       "task %d: protecting engine code", (int)tid);
+	return 0;
+}
+
+int tr_inject_pages(pid_t tid, uint64_t insn, struct tr_batch *b,
+		    struct tr_error *err)
+{
+	int64_t result;
+
+	if (map_pages(tid, insn, err) < 0)
+		return -1;
+	/* The first call makes the memory writable that its result goes to. */
+	memmove(b->call + 1, b->call, b->n++ * sizeof b->call[0]);
+	b->call[0] = (struct tr_inject_call){
+		.nr = SYS_mprotect,
+		.args = {TR_INJECT_SCRATCH, TR_INJECT_END - TR_INJECT_SCRATCH,
+			 PROT_READ | PROT_WRITE}};
+	if (tr_batch_run(tid, b, err) < 0)
+		return -1;
+	result = b->call[0].result;
+	memmove(b->call, b->call + 1, --b->n * sizeof b->call[0]);
+	if (result < 0)
+		return tr_fail(err, TR_ESYS, "task %d: the engine's memory",
+			       (int)tid);
 	return 0;
 }

@@ -63,9 +63,9 @@ pid_t tr_remote_clone(pid_t tid, uint64_t flags, struct tr_error *err)
 
 /*
  * Map the injected pages in a task stopped at its exit from execve, by the
- * syscall instruction at address `insn` (in the vdso).
+ * syscall instruction at address `insn` (in the vdso), and run the batch.
  */
-int tr_inject_pages(pid_t tid, uint64_t insn, struct tr_error *err)
-	TR_MUST_CHECK;
+int tr_inject_pages(pid_t tid, uint64_t insn, struct tr_batch *b,
+		    struct tr_error *err) TR_MUST_CHECK;
 
 #endif
