@@ -85,7 +85,7 @@ static inline uint64_t tr_calls_address(const uint8_t *label)
  * From a patched instruction, jumps (tracee/stub.h) lead to its stub.  That of
  * a syscall instruction:
  *
- *	mov $number, %eax	if a jump took the place of this
+ *	mov $number, %eax	if a jump took the place of this, or of others
  *  or else it begins here:
  *	movabs $after, %rcx	the address after the instruction
  *	mov $traced, %r11d	that of the stub's own syscall instruction
@@ -95,14 +95,14 @@ static inline uint64_t tr_calls_address(const uint8_t *label)
  *
  * The syscall instruction destroys rcx and r11 anyway.
  */
-#define TR_STUB_SIZE 32ul
-#define TR_STUB_LEAD 5ul    /* bytes of the MOV */
-#define TR_STUB_TRACED 26ul /* offset of its syscall instruction */
+#define TR_STUB_SIZE 48ul
+#define TR_STUB_LEAD 15ul   /* bytes kept free for that */
+#define TR_STUB_TRACED 36ul /* offset of its syscall instruction */
 #define TR_STUBS_MAX (TR_INJECT_STUBS_SIZE / TR_STUB_SIZE)
 
 /*
  * The same for XSAVEC to memory relative to rsp, with room of two stubs, behind
- * the room for a MOV:
+ * the same room:
  *
  *	xsavec displacement(%rsp)
  *	mov %rsp, CONTROL.rsp
@@ -115,9 +115,9 @@ static inline uint64_t tr_calls_address(const uint8_t *label)
  *	.quad displacement, address after the instruction
  */
 #define TR_LONG_STUB_SIZE (2 * TR_STUB_SIZE)
-#define TR_LONG_STUB_TAIL 48ul
+#define TR_LONG_STUB_TAIL 80ul
 /*
- * And for CPUID, RDTSC and RDTSCP, behind the MOV if there was one:
+ * And for CPUID, RDTSC and RDTSCP, behind the same:
  *
  *	mov %rsp, CONTROL.rsp
  *	mov $TR_INJECT_STACK_TOP, %esp
@@ -129,7 +129,7 @@ static inline uint64_t tr_calls_address(const uint8_t *label)
  *  tail:
  *	.quad enum tr_insn, address after the instruction
  */
-#define TR_INSN_STUB_TRAP 36ul
+#define TR_INSN_STUB_TRAP 46ul
 #define TR_SITE_MAX 9u /* the longest instruction that is patched */
 #define TR_XSAVE_PARTS 32u
 

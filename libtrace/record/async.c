@@ -228,6 +228,7 @@ static bool record_point(struct recorder *r, struct task *t, enum tr_async reaso
 	struct tr_regs regs;
 	bool recorded;
 
+	t->as->points = true;
 	if (t->as->stopped) {
 		/* Nobody will look for it. */
 		if (!settle(r, t, &regs))

@@ -75,6 +75,13 @@ void rec_calls_update(const struct recorder *r, struct task *t)
 	}
 }
 
+/* Are all its stops at calls and faults, so that no other task, and no handler
+ * that will return, stands between two instructions? */
+static bool is_steady(const struct task *t)
+{
+	return is_alone(t) && !t->as->points && !t->as->stopped;
+}
+
 void rec_calls_patch(struct recorder *r, struct task *t,
 		     const struct tr_regs *regs)
 {
@@ -83,7 +90,7 @@ void rec_calls_patch(struct recorder *r, struct task *t,
 	if (t->as->intercept && !t->fl.denied &&
 	    tr_rule_find(r->control, regs->orig_rax) &&
 	    tr_calls_way(&t->as->calls, &r->rooms, &r->known, regs->rip - 2,
-			 &way) &&
+			 is_steady(t), &way) &&
 	    tr_calls_patch(t->tid, &t->as->calls, &t->as->patches,
 			   regs->rip - 2, TR_PATCH_CALL, way))
 		t->fl.way = way;
@@ -106,7 +113,8 @@ bool rec_calls_patch_insn(struct recorder *r, struct task *t, uint64_t at,
 	struct tr_patchable what = {site->insn, site->length};
 
 	return t->as->intercept && may_do(r, site->insn) &&
-	       tr_calls_way(&t->as->calls, &r->rooms, &r->known, at, way) &&
+	       tr_calls_way(&t->as->calls, &r->rooms, &r->known, at,
+			    is_steady(t), way) &&
 	       tr_calls_patch(t->tid, &t->as->calls, &t->as->patches, at, what,
 			      *way);
 }

@@ -121,6 +121,7 @@ static void inherit(struct recorder *r, struct task *t, struct task *child,
 	child->as->alone = t->as->alone;
 	child->as->drained = t->as->drained;
 	tr_calls_copy(&child->as->calls, &t->as->calls);
+	child->as->points = t->as->points;
 	child->as->stopped = t->as->stopped;
 	child->as->shared = t->as->shared;
 	child->as->undumpable = t->as->undumpable;

@@ -75,6 +75,7 @@ struct aspace {
 	} *followed;
 	size_t nfollowed, followed_cap;
 	struct tr_calls calls;
+	bool points;      /* a task was stopped inside a computation */
 	bool intercept;   /* its calls may be made by the injected code */
 	bool alone;        /* as the injected code was told */
 	bool mixed_files;  /* its tasks may have different descriptors */

@@ -10,8 +10,6 @@
 
 #include "libtrace/base/buf.h"
 
-#define LEAD_SIZE 5
-
 struct elf {
 	const uint8_t *data;
 	size_t size;
@@ -78,6 +76,13 @@ static bool find_table(struct elf *e)
 	return false;
 }
 
+static bool init_decoder(struct elf *e)
+{
+	return ZYAN_SUCCESS(ZydisDecoderInit(&e->decoder,
+					     ZYDIS_MACHINE_MODE_LONG_64,
+					     ZYDIS_STACK_WIDTH_64));
+}
+
 static bool parse(struct elf *e)
 {
 	const Elf64_Ehdr *eh = (const void *)e->data;
@@ -90,10 +95,7 @@ static bool parse(struct elf *e)
 		return false;
 	e->phdr = (const void *)(e->data + eh->e_phoff);
 	e->phnum = eh->e_phnum;
-	return find_table(e) &&
-	       ZYAN_SUCCESS(ZydisDecoderInit(&e->decoder,
-					     ZYDIS_MACHINE_MODE_LONG_64,
-					     ZYDIS_STACK_WIDTH_64));
+	return find_table(e) && init_decoder(e);
 }
 
 static uint64_t relative(const struct elf *e, const uint8_t *p)
@@ -162,7 +164,10 @@ static bool is_end(const ZydisDecodedInstruction *insn)
 struct window {
 	uint64_t lo, hi;
 	uint64_t site;
-	bool led;
+	/* Instructions right before the site, the last ones first. */
+	uint64_t before[TR_LEAD_MAX];
+	unsigned nbefore;
+	bool indirect; /* its function has branches that lead anywhere */
 	struct tr_gap gap[TR_GAPS_MAX]; /* addresses */
 	size_t n;
 	uint64_t target[512]; /* of branches into the window */
@@ -185,13 +190,63 @@ static bool add_target(struct window *w, uint64_t target)
 	return true;
 }
 
-/* MOV r32, imm32 without a prefix, right before the site. */
-static bool leads(const struct window *w, uint64_t a,
-		  const ZydisDecodedInstruction *insn)
+/* Registers alone, and no fault; MOV to and from segment registers and absolute
+ * addresses has other opcodes. */
+static bool is_plain(const ZydisDecodedInstruction *insn)
 {
-	return a + insn->length == w->site && insn->length == LEAD_SIZE &&
-	       insn->opcode_map == ZYDIS_OPCODE_MAP_DEFAULT &&
-	       (insn->opcode & 0xf8) == 0xb8;
+	bool modrm = insn->attributes & ZYDIS_ATTRIB_HAS_MODRM;
+
+	if (insn->opcode_map != ZYDIS_OPCODE_MAP_DEFAULT ||
+	    (modrm && insn->raw.modrm.mod != 3))
+		return false;
+	switch (insn->mnemonic) {
+	case ZYDIS_MNEMONIC_MOV:
+		return (insn->opcode & 0xfc) == 0x88 ||
+		       (insn->opcode & 0xf0) == 0xb0 ||
+		       (insn->opcode & 0xfe) == 0xc6;
+	case ZYDIS_MNEMONIC_MOVSXD:
+	case ZYDIS_MNEMONIC_XOR:
+	case ZYDIS_MNEMONIC_OR:
+	case ZYDIS_MNEMONIC_AND:
+	case ZYDIS_MNEMONIC_ADD:
+	case ZYDIS_MNEMONIC_SUB:
+	case ZYDIS_MNEMONIC_CMP:
+	case ZYDIS_MNEMONIC_TEST:
+		return true;
+	default:
+		return false;
+	}
+}
+
+bool tr_lead_moves(const uint8_t *bytes, size_t n)
+{
+	ZydisDecodedInstruction insn;
+	struct elf e;
+
+	if (n < TR_LEAD_MIN || n > TR_LEAD_MAX || !init_decoder(&e))
+		return false;
+	for (; n > 0; bytes += insn.length, n -= insn.length)
+		if (!decode(&e, bytes, n, &insn) || !is_plain(&insn))
+			return false;
+	return true;
+}
+
+/* Remember the plain instructions that end where the site is. */
+static void look_at(struct window *w, uint64_t a,
+		    const ZydisDecodedInstruction *insn)
+{
+	if (a >= w->site || w->site - a > TR_LEAD_MAX)
+		return;
+	if (!is_plain(insn))
+		w->nbefore = 0;
+	else if (w->nbefore < TR_LEAD_MAX)
+		w->before[w->nbefore++] = a;
+}
+
+static bool is_indirect(const ZydisDecodedInstruction *insn)
+{
+	return insn->meta.category == ZYDIS_CATEGORY_UNCOND_BR &&
+	       !insn->raw.imm[0].is_relative;
 }
 
 /*
@@ -203,7 +258,7 @@ static bool walk(const struct elf *e, uint64_t start, uint64_t end,
 {
 	const uint8_t *p = at(e, start, end - start);
 	uint64_t gap = 0;
-	bool ended = false;
+	bool ended = false, indirect = false;
 
 	for (uint64_t a = start; p && a < end; a += insn->length) {
 		if (!decode(e, p + (a - start), end - a, insn))
@@ -212,7 +267,8 @@ static bool walk(const struct elf *e, uint64_t start, uint64_t end,
 		    !add_target(w, a + insn->length +
 				   (uint64_t)insn->raw.imm[0].value.s))
 			return false;
-		w->led |= leads(w, a, insn);
+		look_at(w, a, insn);
+		indirect |= is_indirect(insn);
 		if (ended && is_filler(insn)) {
 			gap = gap ? gap : a;
 			continue;
@@ -222,17 +278,37 @@ static bool walk(const struct elf *e, uint64_t start, uint64_t end,
 		gap = 0;
 		ended = is_end(insn);
 	}
+	if (w->site >= start && w->site < end)
+		w->indirect = indirect;
 	return p && start < end;
 }
 
-/* Padding that something jumps to is none, nor is there then a MOV. */
+static bool is_entered(const struct window *w, uint64_t lo, uint64_t hi)
+{
+	for (size_t k = 0; k < w->ntargets; k++)
+		if (w->target[k] > lo && w->target[k] < hi)
+			return true;
+	return false;
+}
+
+/* As few instructions as make room. */
+static uint8_t lead_of(const struct window *w, bool *one)
+{
+	for (unsigned i = w->nbefore; i-- > 0;) {
+		uint64_t n = w->site - w->before[i];
+
+		*one = i + 1 == w->nbefore;
+		if (n >= TR_LEAD_MIN)
+			return is_entered(w, w->before[i], w->site) ||
+			       (w->indirect && !*one) ? 0 : (uint8_t)n;
+	}
+	return 0;
+}
+
+/* Padding that something jumps to is none. */
 static void drop_targets(struct window *w)
 {
 	size_t kept = 0;
-
-	for (size_t k = 0; k < w->ntargets; k++)
-		w->led &= w->target[k] <= w->site - LEAD_SIZE ||
-			  w->target[k] >= w->site;
 
 	for (size_t i = 0; i < w->n; i++) {
 		bool hit = false;
@@ -276,7 +352,8 @@ static void take_function(const struct elf *e, size_t i, struct window *w)
 		return;
 	if (!walk(e, start, end, w, &last)) {
 		w->n = before;
-		w->led &= w->site < start || w->site >= end;
+		if (w->site >= start && w->site < end)
+			w->nbefore = 0;
 		return;
 	}
 	if (next != UINT64_MAX && next > end && next - end <= 64 &&
@@ -320,7 +397,7 @@ static void collect(const struct elf *e, uint64_t offset, uint64_t reach,
 		room->gap[room->n++] = (struct tr_gap){
 			offset + (w.gap[i].start - addr),
 			offset + (w.gap[i].end - addr)};
-	room->led = w.led;
+	room->lead = lead_of(&w, &room->lead_is_one);
 	room->tail = tail_of(ph);
 }
 

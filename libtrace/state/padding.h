@@ -16,16 +16,25 @@ struct tr_gap {
 	uint64_t start, end;
 };
 
+#define TR_LEAD_MIN 5u /* room for a near jump */
+#define TR_LEAD_MAX 15u
+
 struct tr_room {
-	/* The instruction follows MOV r32, imm32 of its function: five bytes
-	 * with nothing in them to jump to. */
-	bool led;
+	/* The instruction follows others, of so many bytes together, that do
+	 * the same elsewhere, and into which no branch leads; 0: it does not.
+	 * One alone where that will do. */
+	uint8_t lead;
+	bool lead_is_one;
 	/* What its segment's last page holds behind the segment's end: mapped
 	 * with the code, but no part of it. */
 	struct tr_gap tail;
 	struct tr_gap gap[TR_GAPS_MAX];
 	size_t n;
 };
+
+/* Are the n bytes whole instructions that work on registers alone, and so do
+ * the same at any address? */
+bool tr_lead_moves(const uint8_t *bytes, size_t n);
 
 /*
  * The room around the instruction at a file offset.  Gaps are the padding

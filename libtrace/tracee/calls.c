@@ -76,7 +76,7 @@ static unsigned places(const struct tr_stub *s, struct place p[PLACES_MAX])
 {
 	unsigned n = 0;
 
-	if (!tr_stub_is_led(s))
+	if (!tr_stub_lead(s))
 		p[n++] = (struct place){s->at, s->what.length, s->insn};
 	if (s->way.via)
 		p[n++] = (struct place){s->way.via, TR_NEAR_JUMP, s->via};
@@ -185,6 +185,7 @@ struct search {
 	const struct tr_text *text;
 	const struct tr_room *room;
 	uint64_t at;
+	bool steady;
 };
 
 /* The address of n free bytes at a file offset, or 0. */
@@ -216,7 +217,9 @@ static uint64_t take_gap(const struct search *s, uint64_t n)
 		for (uint64_t o = g->start; o + n <= g->end; o += n) {
 			uint64_t addr = take(s, o, n);
 
-			if (addr && is_in_reach(s->at, addr))
+			/* Not where it would be taken for a lead. */
+			if (addr && is_in_reach(s->at, addr) &&
+			    (addr > s->at || s->at - addr > TR_LEAD_MAX))
 				return addr;
 		}
 	}
@@ -252,9 +255,10 @@ static struct tr_way find_way(const struct search *s)
 {
 	uint64_t hole = take_tail(s), via = 0;
 
-	if (s->room->led && is_free(s->c, s->at - TR_NEAR_JUMP, TR_NEAR_JUMP)) {
+	if (s->room->lead && (s->room->lead_is_one || s->steady) &&
+	    is_free(s->c, s->at - s->room->lead, s->room->lead)) {
 		hole = hole ? hole : take_gap(s, TR_SLOT_JUMP);
-		return (struct tr_way){s->at - TR_NEAR_JUMP, hole};
+		return (struct tr_way){s->at - s->room->lead, hole};
 	}
 	if (hole)
 		via = take_gap(s, TR_NEAR_JUMP);
@@ -264,10 +268,11 @@ static struct tr_way find_way(const struct search *s)
 }
 
 bool tr_calls_way(struct tr_calls *c, struct tr_room_cache *rc,
-		  const struct tr_known *known, uint64_t at, struct tr_way *way)
+		  const struct tr_known *known, uint64_t at, bool steady,
+		  struct tr_way *way)
 {
 	const struct tr_text *t = text_of(c, at);
-	struct search s = {c, known, t, NULL, at};
+	struct search s = {c, known, t, NULL, at, steady};
 
 	if (!t || c->n + 1 >= TR_STUBS_MAX || is_known(c, at))
 		return false;
@@ -297,6 +302,7 @@ static bool is_passable(const struct tr_calls *c, const struct tr_stub *s)
 {
 	const struct tr_text *t = text_of(c, s->at);
 	const struct tr_way *w = &s->way;
+	uint64_t lead = tr_stub_lead(s);
 
 	if (!t || !is_within(t, w->hole, TR_SLOT_JUMP) ||
 	    !is_free(c, w->hole, TR_SLOT_JUMP) ||
@@ -305,8 +311,8 @@ static bool is_passable(const struct tr_calls *c, const struct tr_stub *s)
 	if (!w->via)
 		return is_in_reach(s->at, w->hole);
 	return is_within(t, w->via, TR_NEAR_JUMP) &&
-	       is_free(c, w->via, TR_NEAR_JUMP) && is_near(w->via, w->hole) &&
-	       (tr_stub_is_led(s) || is_in_reach(s->at, w->via));
+	       is_free(c, w->via, lead ? lead : TR_NEAR_JUMP) &&
+	       is_near(w->via, w->hole) && (lead || is_in_reach(s->at, w->via));
 }
 
 /* What is written for one site. */
@@ -332,7 +338,7 @@ static size_t make_jumps(const struct tr_stub *s, uint64_t slot,
 			    (uint32_t)(w->hole - (w->via + TR_NEAR_JUMP)));
 		piece[n++] = (struct tr_piece){w->via, p->via, TR_NEAR_JUMP};
 	}
-	if (!tr_stub_is_led(s)) {
+	if (!tr_stub_lead(s)) {
 		p->site[0] = 0xeb;
 		p->site[1] = (uint8_t)(first - (s->at + TR_SHORT_JUMP));
 		piece[n++] = (struct tr_piece){s->at, p->site, TR_SHORT_JUMP};
@@ -357,7 +363,7 @@ static size_t prepare(struct tr_calls *c, struct tr_patches *ps,
 	/* The jump takes the place of the breakpoint, too. */
 	if (s->what.insn == TR_INSN_XSAVEC)
 		tr_patches_drop(ps, s->at, s->at + 1);
-	else if (!tr_stub_is_led(s))
+	else if (!tr_stub_lead(s))
 		tr_patches_jump(ps, s->at);
 	/* A stub may have the room of several. */
 	for (size_t i = 0; i < n; i++) {
@@ -371,11 +377,13 @@ static size_t prepare(struct tr_calls *c, struct tr_patches *ps,
 
 static bool save(pid_t tid, struct tr_patches *ps, struct tr_stub *s)
 {
+	uint64_t lead = tr_stub_lead(s);
+
 	if (s->what.length > sizeof s->insn ||
 	    tr_memory_read(tid, s->at, s->insn, s->what.length) < 0 ||
 	    tr_memory_read(tid, s->way.hole, s->hole, sizeof s->hole) < 0 ||
-	    (s->way.via &&
-	     tr_memory_read(tid, s->way.via, s->via, sizeof s->via) < 0))
+	    (s->way.via && tr_memory_read(tid, s->way.via, s->via,
+					  lead ? lead : TR_NEAR_JUMP) < 0))
 		return false;
 	tr_patches_show(ps, s->at, s->insn, s->what.length);
 	return true;

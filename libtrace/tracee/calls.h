@@ -6,9 +6,8 @@
  * the injected code, by way of padding nearby, or of the room behind the code
  * in its last page (stub.h).  Most syscall instructions follow the MOV that
  * names the call, whose five bytes are room for a jump.  Elsewhere the two bytes
- * of the instruction become a short one.  No other instruction moves, and a task
- * that is in a call made at the site, or returns to it, finds everything where
- * it was.
+ * of the instruction become a short one.  A task that is in a call made at the
+ * site, or returns to it, finds everything where it was.
  *
  * CPUID and RDTSC are treated the same way: the injected code logs what they
  * give.  So is XSAVEC.  What it leaves out depends on which parts
@@ -88,9 +87,10 @@ uint64_t tr_calls_patch_known(pid_t tid, struct tr_calls *c,
 			      struct tr_patches *ps, const struct tr_known *k,
 			      const struct tr_map *m);
 
-/* How the site can be patched; false: it cannot, or is already. */
+/* How the site can be patched; false: it cannot, or is already.  `steady`: no
+ * task can stand between the instructions before the site. */
 bool tr_calls_way(struct tr_calls *c, struct tr_room_cache *rc,
-		  const struct tr_known *known, uint64_t at,
+		  const struct tr_known *known, uint64_t at, bool steady,
 		  struct tr_way *way);
 /* Patch the instruction, or leave it as it was.  An XSAVEC has no breakpoint
  * any more, others keep theirs for when they trap nevertheless. */

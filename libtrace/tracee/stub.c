@@ -93,15 +93,13 @@ bool tr_stub_make(uint8_t code[TR_LONG_STUB_SIZE], uint64_t addr,
 	struct code c = {code + TR_STUB_LEAD, addr + TR_STUB_LEAD};
 	uint8_t *tail = code + TR_LONG_STUB_TAIL;
 	uint64_t tail_addr = addr + TR_LONG_STUB_TAIL;
+	uint64_t lead = tr_stub_lead(s);
 
 	memset(code, 0xcc, TR_LONG_STUB_SIZE);
-	*entry = addr + TR_STUB_LEAD;
-	if (tr_stub_is_led(s)) {
-		if ((s->via[0] & 0xf8) != 0xb8)
-			return false;
-		memcpy(code, s->via, TR_STUB_LEAD);
-		*entry = addr;
-	}
+	memcpy(code + TR_STUB_LEAD - lead, s->via, lead);
+	*entry = addr + TR_STUB_LEAD - lead;
+	if (lead && !tr_lead_moves(s->via, lead))
+		return false;
 	if (!s->what.insn)
 		return make_call(&c, s);
 	tr_put_le64(tail + 8, s->at + s->what.length);

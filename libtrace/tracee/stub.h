@@ -10,6 +10,7 @@
 
 #include "libtrace/format/event.h"
 #include "libtrace/intercept/abi.h"
+#include "libtrace/state/padding.h"
 
 /* An instruction that is patched: a system call, an XSAVEC, or one of CPUID,
  * RDTSC and RDTSCP. */
@@ -26,7 +27,7 @@ struct tr_patchable {
  * How the program comes from a site to its stub.  The last jump, in `hole`,
  * goes through a slot.  A short jump at the site leads there, or to `via`,
  * where a near jump does.  When that stands right before the site, in place of
- * a MOV r32, imm32 that the stub makes up for, nothing is changed at the site
+ * instructions that the stub makes up for, nothing is changed at the site
  * itself: a task that is there, or comes there in another way, finds the
  * instruction.
  */
@@ -41,14 +42,17 @@ struct tr_stub {
 	struct tr_patchable what;
 	/* What was there: */
 	uint8_t insn[TR_SITE_MAX];
-	uint8_t via[TR_NEAR_JUMP];
+	uint8_t via[TR_LEAD_MAX]; /* as far as the site when that is left */
 	uint8_t hole[TR_SLOT_JUMP];
 };
 
-/* Is the site left as it is? */
-static inline bool tr_stub_is_led(const struct tr_stub *s)
+/* Bytes before the site that the stub makes up for; 0: none, and the site is
+ * not left as it is. */
+static inline uint64_t tr_stub_lead(const struct tr_stub *s)
 {
-	return s->way.via && s->way.via + TR_NEAR_JUMP == s->at;
+	uint64_t n = s->at - s->way.via;
+
+	return s->way.via && n >= TR_NEAR_JUMP && n <= TR_LEAD_MAX ? n : 0;
 }
 
 /* Can the injected code do what the instruction does? */

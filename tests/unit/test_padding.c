@@ -72,6 +72,18 @@ __asm__(
 	"	.globl pad_longer\n"
 	"pad_longer:\n"
 	"	syscall\n"
+	"	test %edi, %edi\n"
+	"	mov %r12d, %eax\n" /* three bytes */
+	"	mov %esi, %ecx\n" /* two */
+	"	.globl pad_two\n"
+	"pad_two:\n"
+	"	syscall\n"
+	"	xor %ecx, %ecx\n"
+	"	mov 8(%rsp), %edi\n" /* memory */
+	"	mov %esi, %ecx\n"
+	"	.globl pad_memory\n"
+	"pad_memory:\n"
+	"	syscall\n"
 	"	jmp 4f + 1\n"
 	"4:	mov $39, %eax\n"
 	"	.globl pad_entered\n"
@@ -84,11 +96,26 @@ __asm__(
 	"5:	syscall\n"
 	"	ret\n"
 	"	.cfi_endproc\n"
+	"pad_sixth:\n"
+	"	.cfi_startproc\n"
+	"	jmp *%rdx\n"
+	"	mov $39, %eax\n"
+	"	.globl pad_switch_one\n"
+	"pad_switch_one:\n"
+	"	syscall\n"
+	"	mov %r12d, %eax\n"
+	"	mov %esi, %ecx\n"
+	"	.globl pad_switch_two\n"
+	"pad_switch_two:\n"
+	"	syscall\n"
+	"	ret\n"
+	"	.cfi_endproc\n"
 	"	.p2align 12\n");
 
 extern const char pad_ret[], pad_ret_end[], pad_executed[], pad_target[],
 	pad_between[], pad_between_end[], pad_falls[], pad_data[], pad_led[],
-	pad_inside[], pad_longer[], pad_entered[], pad_joined[];
+	pad_inside[], pad_longer[], pad_entered[], pad_joined[],
+	pad_two[], pad_memory[], pad_switch_one[], pad_switch_two[];
 
 static uintptr_t base;
 
@@ -183,14 +210,18 @@ static void test_reach(void)
 	CHECK(!has(&g, pad_between, NULL));
 }
 
-static void test_led(void)
+static void test_lead(void)
 {
-	CHECK(room_near(pad_led, 128).led);
-	CHECK(room_near(pad_joined, 128).led);
-	CHECK(!room_near(pad_inside, 128).led);
-	CHECK(!room_near(pad_longer, 128).led);
-	CHECK(!room_near(pad_entered, 128).led);
-	CHECK(!room_near(pad_executed, 128).led);
+	CHECK(room_near(pad_led, 128).lead == 5);
+	CHECK(room_near(pad_led, 128).lead_is_one);
+	CHECK(room_near(pad_joined, 128).lead == 5);
+	CHECK(room_near(pad_inside, 128).lead == 10);
+	CHECK(room_near(pad_longer, 128).lead == 6);
+	CHECK(room_near(pad_two, 128).lead == 5);
+	CHECK(!room_near(pad_two, 128).lead_is_one);
+	CHECK(!room_near(pad_memory, 128).lead);
+	CHECK(!room_near(pad_entered, 128).lead);
+	CHECK(!room_near(pad_executed, 128).lead);
 }
 
 /* From the end of the segment, where it is in a page, to the page's. */
@@ -201,6 +232,29 @@ static void test_tail(void)
 	CHECK(tail.start > offset_of(pad_joined));
 	CHECK(tail.end % 4096 == 0 && tail.end - tail.start < 4096);
 	CHECK(tail.start == code_end());
+}
+
+/* An indirect branch may lead to any instruction of its function. */
+static void test_indirect(void)
+{
+	CHECK(room_near(pad_switch_one, 128).lead == 5);
+	CHECK(!room_near(pad_switch_two, 128).lead);
+}
+
+static void test_moves(void)
+{
+	static const uint8_t good[] = {0x44, 0x89, 0xe0, 0x89, 0xf1};
+	static const uint8_t rip[] = {0x48, 0x8d, 0x05, 0, 0, 0, 0};
+	static const uint8_t absolute[] = {0xa1, 0, 0, 0, 0, 0, 0, 0, 0};
+	static const uint8_t segment[] = {0x8e, 0xd8, 0x44, 0x89, 0xe0};
+	static const uint8_t stack[] = {0x50, 0x44, 0x89, 0xe0, 0x58};
+
+	CHECK(tr_lead_moves(good, sizeof good));
+	CHECK(!tr_lead_moves(good, 4));
+	CHECK(!tr_lead_moves(rip, sizeof rip));
+	CHECK(!tr_lead_moves(absolute, sizeof absolute));
+	CHECK(!tr_lead_moves(segment, sizeof segment));
+	CHECK(!tr_lead_moves(stack, sizeof stack));
 }
 
 static void test_no_code(void)
@@ -224,8 +278,10 @@ int main(void)
 	dl_iterate_phdr(take_base, NULL);
 	RUN(test_found);
 	RUN(test_reach);
-	RUN(test_led);
+	RUN(test_lead);
 	RUN(test_tail);
+	RUN(test_indirect);
+	RUN(test_moves);
 	RUN(test_no_code);
 	return check_status();
 }
