@@ -244,16 +244,32 @@ static bool take_ranges(const struct tr_log_call *c, struct tr_event *ev)
 	return true;
 }
 
-/* What the recorder looks for in traced calls. */
-static void look_at_opened(struct recorder *r, const struct task *t,
-			   const struct tr_event *ev)
+/* What the recorder itself must know of it, as of a call that it traced. */
+static void after_call(struct recorder *r, struct task *t,
+		       const struct tr_event *ev)
 {
-	uint64_t nr = tr_event_get(ev, TR_F_NR);
+	int64_t result = (int64_t)tr_event_get(ev, TR_F_RESULT);
 
-	if ((nr == SYS_open || nr == SYS_openat) &&
-	    (int64_t)tr_event_get(ev, TR_F_RESULT) >= 0)
-		for (size_t i = 0; i < ev->narg; i++)
+	switch (tr_event_get(ev, TR_F_NR)) {
+	case SYS_open:
+	case SYS_openat:
+		for (size_t i = 0; i < ev->narg && result >= 0; i++)
 			rec_portable_opened(r, t, &ev->arg[i].bytes);
+		break;
+	case SYS_set_tid_address:
+		t->clear_tid = ev->regs.rdi;
+		break;
+	case SYS_set_robust_list:
+		if (result == 0)
+			t->robust_list = ev->regs.rdi;
+		break;
+	case SYS_rt_sigprocmask:
+		/* The new mask is set before the old one is stored. */
+		if (ev->narg && (result == 0 || result == -EFAULT))
+			rec_forced_changes(t, (int)ev->regs.rdi,
+					   &ev->arg[0].bytes);
+		break;
+	}
 }
 
 static bool emit_call(struct recorder *r, struct task *t,
@@ -283,7 +299,7 @@ static bool emit_call(struct recorder *r, struct task *t,
 	t->as->last = tr_regs_after_call(&ev.regs, c->result);
 	t->as->last.orig_rax = c->frame.rax;
 	rec_emit_at(r, &ev, when);
-	look_at_opened(r, t, &ev);
+	after_call(r, t, &ev);
 	return true;
 }
 

@@ -42,6 +42,22 @@ void rec_forced_mask(struct task *t)
 	t->forced[1].blocked = mask >> (SIGSEGV - 1) & 1;
 }
 
+void rec_forced_changes(struct task *t, int how, const struct tr_bytes *set)
+{
+	uint64_t mask;
+
+	if (set->len != sizeof mask)
+		return;
+	memcpy(&mask, set->data, sizeof mask);
+	for (int i = 0; i < 2; i++) {
+		int sig = i ? SIGSEGV : SIGTRAP;
+		bool in = mask >> (sig - 1) & 1;
+
+		if (in || how == SIG_SETMASK)
+			t->forced[i].blocked = in && how != SIG_UNBLOCK;
+	}
+}
+
 void rec_forced_action(struct recorder *r, struct task *t)
 {
 	const struct tr_call *c = &t->fl.call;

@@ -444,6 +444,8 @@ void rec_words_free(struct rec_words *w);
 /* forced.c: signals that trapped instructions raise. */
 /* The task's signal mask may have changed; its call has set an action. */
 void rec_forced_mask(struct task *t);
+/* The same by what was asked of rt_sigprocmask(2). */
+void rec_forced_changes(struct task *t, int how, const struct tr_bytes *set);
 void rec_forced_action(struct recorder *r, struct task *t);
 void rec_forced_inherit(const struct task *t, struct task *child);
 void rec_forced_exec(struct task *t);
