@@ -297,9 +297,11 @@ static void begin(struct recorder *r, struct task *t,
 		  const struct tr_regs *regs)
 {
 	struct inflight *fl = &t->fl;
-	struct tr_window w = {.tid = t->tid};
+	struct tr_window w;
 	struct tr_ranges in = {0};
 	int fd;
+
+	tr_window_open(&w, t->tid);
 
 	fl->entry = t->seen = *regs;
 	fl->since = tr_now_ns();

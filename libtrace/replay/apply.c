@@ -56,11 +56,11 @@ static enum applied reach_call(struct tr_replay *r, struct rtask *t,
 
 /* The memory the call reads must hold what it held. */
 static enum applied check_arg(struct tr_replay *r, struct rtask *t,
-			      const struct tr_arg *a)
+			      struct tr_window *w, const struct tr_arg *a)
 {
 	TR_AUTOFREE uint8_t *bytes = tr_alloc(a->len);
 
-	if (tr_memory_read(t->tid, a->addr, bytes, a->len) < 0)
+	if (tr_window_read(w, a->addr, bytes, a->len) < a->len)
 		return rep_diverged(r, t, "argument %u at 0x%" PRIx64
 				    " is not readable", a->index, a->addr);
 	if (XXH3_64bits(bytes, a->len) != a->hash)
@@ -73,9 +73,11 @@ static enum applied check_arg(struct tr_replay *r, struct rtask *t,
 static enum applied check_args(struct tr_replay *r, struct rtask *t)
 {
 	enum applied how = AGREED;
+	struct tr_window w;
 
+	tr_window_open(&w, t->tid);
 	for (size_t i = 0; i < r->ev.narg && how == AGREED; i++)
-		how = check_arg(r, t, &r->ev.arg[i]);
+		how = check_arg(r, t, &w, &r->ev.arg[i]);
 	return how;
 }
 

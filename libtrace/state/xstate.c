@@ -2,6 +2,7 @@
 #include "libtrace/state/xstate.h"
 
 #include <cpuid.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
 #include <xxhash.h>
@@ -58,33 +59,47 @@ static void add_sse(XXH3_state_t *h, const uint8_t *image)
 	XXH3_64bits_update(h, image + XMM, LEGACY_END - XMM);
 }
 
-/* Where a part is, CPUID tells: leaf 0xd, EAX its size, EBX its offset. */
-static void add_part(XXH3_state_t *h, const uint8_t *image, size_t n,
-		     unsigned number)
-{
-	unsigned size, offset, c, d;
+/* The parts behind that are digested. */
+static struct part {
+	unsigned number, size, offset;
+} parts[] = {{.number = 2}, {.number = 5}, {.number = 6}, {.number = 7}};
 
-	if (!__get_cpuid_count(0xd, number, &size, &offset, &c, &d) ||
-	    size == 0 || offset + (size_t)size > n ||
-	    is_zero(image + offset, size))
+/* CPUID tells where they are: leaf 0xd, EAX its size, EBX its offset.  In a
+ * virtual machine it costs some 20 us: once is enough. */
+static void find_parts(void)
+{
+	unsigned c, d;
+
+	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+		if (!__get_cpuid_count(0xd, parts[i].number, &parts[i].size,
+				       &parts[i].offset, &c, &d))
+			parts[i].size = 0;
+}
+
+static void add_part(XXH3_state_t *h, const uint8_t *image, size_t n,
+		     const struct part *part)
+{
+	if (part->size == 0 || part->offset + (size_t)part->size > n ||
+	    is_zero(image + part->offset, part->size))
 		return;
-	begin_part(h, number);
-	XXH3_64bits_update(h, image + offset, size);
+	begin_part(h, part->number);
+	XXH3_64bits_update(h, image + part->offset, part->size);
 }
 
 uint64_t tr_xstate_digest(const void *image, size_t n)
 {
-	static const unsigned parts[] = {2, 5, 6, 7};
+	static pthread_once_t found = PTHREAD_ONCE_INIT;
 	XXH3_state_t *h = XXH3_createState();
 	uint64_t digest;
 
+	pthread_once(&found, find_parts);
 	XXH3_64bits_reset(h);
 	if (n >= LEGACY_END) {
 		add_x87(h, image);
 		add_sse(h, image);
 	}
 	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-		add_part(h, image, n, parts[i]);
+		add_part(h, image, n, &parts[i]);
 	digest = XXH3_64bits_digest(h);
 	XXH3_freeState(h);
 	return digest;

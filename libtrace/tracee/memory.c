@@ -50,21 +50,31 @@ size_t tr_memory_read_some(pid_t tid, uint64_t addr, void *buf, size_t n)
 	return got;
 }
 
+static const struct tr_window_page *page_of(struct tr_window *w, uint64_t addr)
+{
+	struct tr_window_page *p;
+
+	for (unsigned i = 0; i < 4; i++)
+		if (addr && w->page[i].addr == addr)
+			return &w->page[i];
+	p = &w->page[w->next++ % 4];
+	p->addr = addr;
+	p->readable = tr_memory_read(w->tid, addr, p->bytes,
+				     sizeof p->bytes) == 0;
+	return p;
+}
+
 size_t tr_window_read(struct tr_window *w, uint64_t addr, void *buf, size_t n)
 {
-	uint64_t at = addr % sizeof w->bytes;
+	const struct tr_window_page *p;
+	uint64_t at = addr % sizeof p->bytes;
 
-	if (n > sizeof w->bytes - at)
+	if (n > sizeof p->bytes - at)
 		return tr_memory_read_some(w->tid, addr, buf, n);
-	if (w->page != addr - at || !w->page) {
-		w->page = addr - at;
-		w->n = tr_memory_read_some(w->tid, w->page, w->bytes,
-					   sizeof w->bytes);
-	}
-	/* Memory is readable by the page. */
-	if (w->n < sizeof w->bytes)
+	p = page_of(w, addr - at);
+	if (!p->readable)
 		return 0;
-	memcpy(buf, w->bytes + at, n);
+	memcpy(buf, p->bytes + at, n);
 	return n;
 }
 

@@ -26,13 +26,23 @@ struct tr_piece {
 };
 int tr_memory_write_pieces(pid_t tid, struct tr_piece *p, size_t n)
 	TR_MUST_CHECK;
-/* A page read, for many small reads while the task is stopped. */
+/* Pages read, for many small reads while the task is stopped. */
 struct tr_window {
 	pid_t tid;
-	uint64_t page; /* 0: none yet */
-	size_t n;      /* readable bytes of it */
-	uint8_t bytes[4096];
+	unsigned next; /* to be replaced */
+	struct tr_window_page {
+		uint64_t addr; /* 0: none yet */
+		bool readable;
+		uint8_t bytes[4096];
+	} page[4];
 };
+static inline void tr_window_open(struct tr_window *w, pid_t tid)
+{
+	w->tid = tid;
+	w->next = 0;
+	for (unsigned i = 0; i < 4; i++)
+		w->page[i].addr = 0;
+}
 /* As tr_memory_read_some. */
 size_t tr_window_read(struct tr_window *w, uint64_t addr, void *buf, size_t n);
 

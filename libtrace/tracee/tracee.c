@@ -4,6 +4,7 @@
 #include <cpuid.h>
 #include <elf.h>
 #include <errno.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
@@ -52,15 +53,23 @@ int tr_tracee_set_regs(pid_t tid, const struct tr_regs *regs)
 	return request(PTRACE_SETREGS, tid, 0, (uintptr_t)regs) < 0 ? -1 : 0;
 }
 
-size_t tr_xstate_size(void)
+static size_t xstate_size;
+
+static void find_xstate_size(void)
 {
 	unsigned a, b, c, d;
 
 	/* EBX: size of the standard-format area for what XCR0 enables, which
 	 * is the only size PTRACE_SETREGSET takes (arch/x86/kernel/fpu/regset.c). */
-	if (!__get_cpuid_count(0xd, 0, &a, &b, &c, &d))
-		return 512;
-	return b;
+	xstate_size = __get_cpuid_count(0xd, 0, &a, &b, &c, &d) ? b : 512;
+}
+
+size_t tr_xstate_size(void)
+{
+	static pthread_once_t found = PTHREAD_ONCE_INIT;
+
+	pthread_once(&found, find_xstate_size);
+	return xstate_size;
 }
 
 int tr_tracee_get_xstate(pid_t tid, void *buf, size_t *len)
