@@ -80,6 +80,24 @@ types() {
 		"$(trace-dump -v "$BATS_FILE_TMPDIR/a" | tail -n +2 | wc -l)" ]
 }
 
+# Those of instructions, from the events: no stop where it was told that the
+# code was changed.
+@test "trace-dump --stats: stops where code could not be changed" {
+	for how in --intercept --no-intercept; do
+		[ $how = --intercept ] && how=
+		trace-record -o "t$how" $how sh -c 'true; /bin/true; /bin/true'
+		trace-dump --stats "t$how" | jq '[.stops[] |
+			select(.at | test("cpuid|rdtsc")) | .count] | add' >told
+		trace-dump -v "t$how" | jq -s '[.[] | select(.type == "insn" and
+			(.insn | test("cpuid|rdtsc")) and .origin == null)] |
+			group_by(.regs.rip) |
+			map(select(any(.value) | not) | length) | add' >counted
+		cmp told counted
+		[ "$(cat told)" -gt 0 ]
+	done
+	trace-dump -f text --stats t--no-intercept | grep '^cpuid .*/ld-linux'
+}
+
 @test "trace-dump: filters choose exactly the events asked for" {
 	t=$BATS_FILE_TMPDIR/a
 	trace-dump "$t" | tail -n +2 >all

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "cmd/cli/output.h"
+#include "cmd/cli/stops.h"
 #include "cmd/cli/views.h"
 #include "libtrace/base/alloc.h"
 
@@ -21,6 +22,7 @@ struct state {
 	uint64_t events, types[256], notes[MAX_NOTE];
 	struct call *calls; /* by number; the last one is for unknown numbers */
 	size_t ncalls;
+	struct cli_stops *stops;
 };
 
 static void *stats_open(bool json)
@@ -30,6 +32,7 @@ static void *stats_open(bool json)
 	s->json = json;
 	s->ncalls = tr_sys_count() + 1;
 	s->calls = tr_alloc(s->ncalls * sizeof *s->calls);
+	s->stops = cli_stops_new();
 	return s;
 }
 
@@ -63,6 +66,7 @@ static void stats_add(void *state, const struct tr_event *ev)
 
 	s->events += ev->type != TR_EV_MORE;
 	s->types[ev->type & 0xff]++;
+	cli_stops_add(s->stops, ev);
 	if (ev->type == TR_EV_SYSCALL)
 		add_call(s, ev);
 	if (ev->type == TR_EV_NOTE) {
@@ -179,9 +183,10 @@ static struct tr_json *calls_json(const struct state *s)
 	return list;
 }
 
-static void print_json(const struct state *s, const struct stream *total,
-		       const struct stream *streams, uint32_t n)
+static void print_json(const struct state *s, const struct tr_reader *reader,
+		       const struct stream *total, const struct stream *streams)
 {
+	uint32_t n = tr_reader_stream_count(reader);
 	struct tr_json *j = tr_json_object();
 
 	tr_json_set(j, "type", tr_json_string("stats"));
@@ -191,6 +196,7 @@ static void print_json(const struct state *s, const struct stream *total,
 	tr_json_set(j, "total", stream_json(total));
 	tr_json_set(j, "streams", streams_json(streams, n));
 	tr_json_set(j, "syscalls", calls_json(s));
+	cli_stops_json(s->stops, reader, j);
 	cli_json_line(j);
 }
 
@@ -252,13 +258,15 @@ static void stats_close(void *state, const struct tr_reader *reader)
 	uint32_t n = tr_reader_stream_count(reader);
 
 	if (s->json) {
-		print_json(s, &total, streams, n);
+		print_json(s, reader, &total, streams);
 	} else {
 		print_counts(s);
 		print_streams(&total, streams, n);
 		print_calls(s);
+		cli_stops_print(s->stops, reader);
 	}
 	free(streams);
+	cli_stops_free(s->stops);
 	free(s->calls);
 	free(s);
 }

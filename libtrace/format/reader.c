@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "libtrace/base/alloc.h"
@@ -238,6 +240,15 @@ uint64_t tr_reader_lost_bytes(const struct tr_reader *r)
 const char *tr_reader_note(const struct tr_reader *r)
 {
 	return r->note;
+}
+
+int tr_reader_stored(const struct tr_reader *r, uint32_t file, size_t max,
+		     struct tr_buf *b, struct tr_error *err)
+{
+	char name[32];
+
+	snprintf(name, sizeof name, "files/%" PRIu32, file);
+	return tr_home_load(&r->home, name, max, b, err);
 }
 
 uint32_t tr_reader_stream_count(const struct tr_reader *r)

@@ -9,6 +9,7 @@
 #ifndef TR_FORMAT_READER_H
 #define TR_FORMAT_READER_H
 
+#include "libtrace/base/buf.h"
 #include "libtrace/base/error.h"
 #include "libtrace/format/event.h"
 
@@ -50,6 +51,11 @@ const char *tr_reader_note(const struct tr_reader *r);
 uint32_t tr_reader_stream_count(const struct tr_reader *r); /* ids are below it */
 size_t tr_reader_chunks(const struct tr_reader *r,
 			const struct tr_chunk_ref **chunks);
+
+/* Append all of a stored file, at most `max` bytes, to b.  TR_ESYS with ENOENT
+ * when it is not there. */
+int tr_reader_stored(const struct tr_reader *r, uint32_t file, size_t max,
+		     struct tr_buf *b, struct tr_error *err) TR_MUST_CHECK;
 
 /*
  * Cursors.  next returns 1 with *ev set (valid until the next call on the

@@ -231,22 +231,28 @@ static void scan_image(struct image *im, struct tr_sites *sites)
 	tr_starts_release(&im->starts);
 }
 
+void tr_sites_scan(const void *data, size_t size, struct tr_sites *sites)
+{
+	struct image im = {.data = data, .size = size};
+
+	if (size >= sizeof(Elf64_Ehdr))
+		scan_image(&im, sites);
+}
+
 void tr_sites_find(int fd, struct tr_sites *sites)
 {
-	struct image im = {0};
 	struct stat st;
+	size_t size;
 	void *data;
 
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size < 64)
 		return;
-	im.size = (size_t)st.st_size;
-	data = mmap(NULL, im.size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd,
-		    0);
+	size = (size_t)st.st_size;
+	data = mmap(NULL, size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
 	if (data == MAP_FAILED)
 		return;
-	im.data = data;
-	scan_image(&im, sites);
-	munmap(data, im.size);
+	tr_sites_scan(data, size, sites);
+	munmap(data, size);
 }
 
 void tr_sites_release(struct tr_sites *sites)

@@ -36,6 +36,8 @@ struct tr_sites {
 
 /* The sites of an ELF file; none for a file that is not one. */
 void tr_sites_find(int fd, struct tr_sites *sites);
+/* The same, of a file's bytes. */
+void tr_sites_scan(const void *data, size_t size, struct tr_sites *sites);
 void tr_sites_release(struct tr_sites *sites);
 
 /* Is this an XSAVEC to memory relative to rsp alone?  Others are no sites. */
