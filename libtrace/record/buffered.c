@@ -33,10 +33,11 @@ static bool is_alone(const struct task *t)
 }
 
 /* A filter of the program's own must see its calls, so must a tracer of its
- * own, and reads and writes may be of the memory of other tasks. */
+ * own, reads and writes may be of the memory of other tasks, and after any call
+ * a mapped file may have grown. */
 static bool must_see(const struct recorder *r, const struct task *t)
 {
-	return t->filtered || t->vt || r->memory_files;
+	return t->filtered || t->vt || r->memory_files || t->as->grows;
 }
 
 void rec_calls_admit(struct recorder *r, struct task *t)
@@ -90,7 +91,7 @@ void rec_calls_patch(struct recorder *r, struct task *t,
 	if (t->as->intercept && !t->fl.denied &&
 	    tr_rule_find(r->control, regs->orig_rax) &&
 	    tr_calls_way(&t->as->calls, &r->rooms, &r->known, regs->rip - 2,
-			 is_steady(t), &way) &&
+			 0, is_steady(t), &way) &&
 	    tr_calls_patch(t->tid, &t->as->calls, &t->as->patches,
 			   regs->rip - 2, TR_PATCH_CALL, way))
 		t->fl.way = way;
@@ -114,7 +115,7 @@ bool rec_calls_patch_insn(struct recorder *r, struct task *t, uint64_t at,
 
 	return t->as->intercept && may_do(r, site->insn) &&
 	       tr_calls_way(&t->as->calls, &r->rooms, &r->known, at,
-			    is_steady(t), way) &&
+			    site->insn, is_steady(t), way) &&
 	       tr_calls_patch(t->tid, &t->as->calls, &t->as->patches, at, what,
 			      *way);
 }
@@ -139,6 +140,12 @@ void rec_calls_trace_next(struct task *t)
 {
 	if (t->as->intercept)
 		SET(t, trace_next, 1);
+}
+
+void rec_calls_trace_this(struct task *t)
+{
+	if (t->as->intercept)
+		SET(t, leave, 1);
 }
 
 /* With descriptors that differ between the tasks of an address space, or are
@@ -441,6 +448,7 @@ void rec_calls_left(struct recorder *r, struct task *t)
 	t->leaving = false;
 	if (tr_tracee_set_regs(t->tid, &t->as->last) < 0)
 		return;
+	rec_growth_check(r, t);
 	rec_release_held(t);
 	rec_run(r, t, TR_RESUME_CONT, 0);
 }

@@ -138,6 +138,23 @@ static int output_of(const struct task *t, uint64_t fd)
 	return 0;
 }
 
+/* Where does the data go, or whose size changes? */
+static void look_at_written(struct recorder *r, struct task *t)
+{
+	const struct tr_call *c = &t->fl.call;
+	int fd = tr_sys_write_fd(c->nr);
+	bool resizes = c->nr == SYS_ftruncate || c->nr == SYS_fallocate;
+	bool watched = false;
+
+	if (fd >= 0 || resizes)
+		watched = rec_growth_written(r, t, (int)c->args[0]);
+	if (fd < 0)
+		return;
+	t->fl.output = output_of(t, c->args[fd]);
+	if (!watched)
+		rec_calls_know_fd(r, t, c->args[fd], t->fl.output);
+}
+
 /* The errno the recorder answers with in the kernel's place, or 0. */
 static int denial(const struct task *t)
 {
@@ -299,10 +316,8 @@ static void begin(struct recorder *r, struct task *t,
 	struct inflight *fl = &t->fl;
 	struct tr_window w;
 	struct tr_ranges in = {0};
-	int fd;
 
 	tr_window_open(&w, t->tid);
-
 	fl->entry = t->seen = *regs;
 	fl->since = tr_now_ns();
 	fl->sys = tr_sys_lookup(regs->orig_rax);
@@ -318,11 +333,7 @@ static void begin(struct recorder *r, struct task *t,
 	fl->call.read = read_memory;
 	fl->call.ctx = t;
 	tr_ranges_release(&in);
-	fd = tr_sys_write_fd(fl->call.nr);
-	if (fd >= 0) {
-		fl->output = output_of(t, fl->call.args[fd]);
-		rec_calls_know_fd(r, t, fl->call.args[fd], fl->output);
-	}
+	look_at_written(r, t);
 	fl->denied = denial(t);
 	t->in_call = true;
 	if (!fl->denied)

@@ -5,8 +5,9 @@
  * until the file has grown, and do so again when it is cut.  Replay has the
  * file as it was when it was mapped.  So where that can be expected, because
  * the mapping reaches beyond the end or the file was opened for writing, its
- * size is looked at after every call, and a change is recorded as a poke: the
- * pages that came, or their going.
+ * size is looked at after every call that stops, and a change is recorded as a
+ * poke: the pages that came, or their going.  Where a recorded task writes to
+ * the file, or may, all calls of those who have it mapped stop.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -37,8 +38,45 @@ static bool is_open_for_writing(const char *link)
 	return lstat(link, &st) == 0 && (st.st_mode & 0200);
 }
 
-void rec_growth_mapped(struct task *t, const struct tr_map *m,
-		       const struct stat *st)
+/* The files recorded tasks write to, by inode number: a device more or less
+ * only makes us more careful. */
+static bool is_written(const struct recorder *r, uint64_t ino)
+{
+	return tr_table_get(&r->written, ino);
+}
+
+/* Its tasks' calls are looked at from here on, the one under way first. */
+static void watch(struct recorder *r, struct aspace *as)
+{
+	as->grows = true;
+	for (struct task *o = r->tasks; o; o = o->next)
+		if (o->as == as)
+			rec_calls_trace_this(o);
+}
+
+bool rec_growth_written(struct recorder *r, const struct task *t, int fd)
+{
+	bool follows = false;
+	char link[64];
+	struct stat st;
+
+	snprintf(link, sizeof link, "/proc/%d/fd/%d", (int)t->tid, fd);
+	if (!r->intercept || stat(link, &st) < 0 || !S_ISREG(st.st_mode))
+		return false;
+	tr_table_set(&r->written, st.st_ino, r);
+	for (struct task *o = r->tasks; o; o = o->next)
+		for (size_t i = 0; o->as && i < o->as->nfollowed; i++) {
+			if (o->as->followed[i].ino != st.st_ino)
+				continue;
+			follows = true;
+			if (!o->as->grows)
+				watch(r, o->as);
+		}
+	return follows;
+}
+
+void rec_growth_mapped(struct recorder *r, struct task *t,
+		       const struct tr_map *m, const struct stat *st)
 {
 	struct aspace *as = t->as;
 	struct followed f = {.ino = st->st_ino, .file = m->file,
@@ -61,10 +99,19 @@ void rec_growth_mapped(struct task *t, const struct tr_map *m,
 		return;
 	TR_GROW(as->followed, as->nfollowed, as->followed_cap);
 	as->followed[as->nfollowed++] = f;
+	if (is_open_for_writing(link))
+		as->grows = true;
+	if (!is_written(r, f.ino))
+		return;
+	/* Writes to the file must be seen from now on. */
+	as->grows = true;
+	for (struct task *o = r->tasks; o; o = o->next)
+		rec_calls_forget_fds(o);
 }
 
 void rec_growth_copy(struct aspace *to, const struct aspace *from)
 {
+	to->grows = from->grows;
 	for (size_t i = 0; i < from->nfollowed; i++) {
 		struct followed f = from->followed[i];
 

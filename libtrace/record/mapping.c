@@ -51,7 +51,7 @@ void rec_after_mapping(struct recorder *r, struct task *t,
 		if (m->file)
 			rec_map_shared(r, t, st, m->file, writable);
 	}
-	rec_growth_mapped(t, m, st);
+	rec_growth_mapped(r, t, m, st);
 	rec_portable_mapped(r, t, m);
 }
 

@@ -15,6 +15,7 @@
 #include <sys/types.h>
 
 #include "libtrace/base/buf.h"
+#include "libtrace/base/table.h"
 #include "libtrace/format/event.h"
 #include "libtrace/format/manifest.h"
 #include "libtrace/format/writer.h"
@@ -74,6 +75,7 @@ struct aspace {
 		int fd;
 	} *followed;
 	size_t nfollowed, followed_cap;
+	bool grows; /* one of them is written to by a recorded task */
 	struct tr_calls calls;
 	bool points;      /* a task was stopped inside a computation */
 	bool intercept;   /* its calls may be made by the injected code */
@@ -229,6 +231,7 @@ struct recorder {
 	struct domain *domains;
 	struct shared_file *shared;
 	size_t nshared, shared_cap;
+	struct tr_table written; /* inodes of files that tasks write to */
 	struct early *early;
 	size_t nearly, early_cap;
 	struct death *deaths;
@@ -344,6 +347,8 @@ uint64_t rec_calls_patch_known(struct recorder *r, struct task *t,
 			       const struct tr_map *m);
 /* The next call must be traced. */
 void rec_calls_trace_next(struct task *t);
+/* It is to stop behind the call that is under way, or else the next one. */
+void rec_calls_trace_this(struct task *t);
 /* A descriptor is the output with that number or none (0), or may change. */
 void rec_calls_know_fd(struct recorder *r, struct task *t, uint64_t fd,
 		       int output);
@@ -475,7 +480,10 @@ int rec_next_cpu(struct recorder *r);
 void rec_exec_done(struct recorder *r, struct task *t);
 
 /* growth.c: private mappings of files that grow or shrink. */
-void rec_growth_mapped(struct task *t, const struct tr_map *m,
+/* A task writes to the descriptor.  Has anybody mapped its file so?  Then they
+ * are looked at, and nothing is known of the descriptor. */
+bool rec_growth_written(struct recorder *r, const struct task *t, int fd);
+void rec_growth_mapped(struct recorder *r, struct task *t, const struct tr_map *m,
 		       const struct stat *st);
 void rec_growth_copy(struct aspace *to, const struct aspace *from);
 void rec_growth_release(struct aspace *as);

@@ -146,6 +146,7 @@ static void release(struct recorder *r)
 	free(r->early);
 	free(r->deaths);
 	free(r->shared);
+	tr_table_release(&r->written);
 	if (r->dirfd >= 0)
 		close(r->dirfd);
 	r->dirfd = -1;

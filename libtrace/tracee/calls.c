@@ -185,6 +185,7 @@ struct search {
 	const struct tr_text *text;
 	const struct tr_room *room;
 	uint64_t at;
+	enum tr_insn what;
 	bool steady;
 };
 
@@ -251,11 +252,19 @@ static uint64_t take_tail(const struct search *s)
 	return 0;
 }
 
+/* Who comes to an XSAVEC in another way must be led to the stub, too: its
+ * breakpoint will be gone. */
+static bool may_lead(enum tr_insn what)
+{
+	return what != TR_INSN_XSAVEC;
+}
+
 static struct tr_way find_way(const struct search *s)
 {
 	uint64_t hole = take_tail(s), via = 0;
 
-	if (s->room->lead && (s->room->lead_is_one || s->steady) &&
+	if (may_lead(s->what) && s->room->lead &&
+	    (s->room->lead_is_one || s->steady) &&
 	    is_free(s->c, s->at - s->room->lead, s->room->lead)) {
 		hole = hole ? hole : take_gap(s, TR_SLOT_JUMP);
 		return (struct tr_way){s->at - s->room->lead, hole};
@@ -268,11 +277,11 @@ static struct tr_way find_way(const struct search *s)
 }
 
 bool tr_calls_way(struct tr_calls *c, struct tr_room_cache *rc,
-		  const struct tr_known *known, uint64_t at, bool steady,
-		  struct tr_way *way)
+		  const struct tr_known *known, uint64_t at, enum tr_insn what,
+		  bool steady, struct tr_way *way)
 {
 	const struct tr_text *t = text_of(c, at);
-	struct search s = {c, known, t, NULL, at, steady};
+	struct search s = {c, known, t, NULL, at, what, steady};
 
 	if (!t || c->n + 1 >= TR_STUBS_MAX || is_known(c, at))
 		return false;
@@ -306,6 +315,7 @@ static bool is_passable(const struct tr_calls *c, const struct tr_stub *s)
 
 	if (!t || !is_within(t, w->hole, TR_SLOT_JUMP) ||
 	    !is_free(c, w->hole, TR_SLOT_JUMP) ||
+	    (lead && !may_lead(s->what.insn)) ||
 	    s->what.length < TR_SHORT_JUMP || s->what.length > TR_SITE_MAX)
 		return false;
 	if (!w->via)

@@ -87,11 +87,12 @@ uint64_t tr_calls_patch_known(pid_t tid, struct tr_calls *c,
 			      struct tr_patches *ps, const struct tr_known *k,
 			      const struct tr_map *m);
 
-/* How the site can be patched; false: it cannot, or is already.  `steady`: no
+/* How the site of an instruction, or of a system call when `what` is 0, can be
+ * patched; false: it cannot, or is already.  `steady`: no
  * task can stand between the instructions before the site. */
 bool tr_calls_way(struct tr_calls *c, struct tr_room_cache *rc,
-		  const struct tr_known *known, uint64_t at, bool steady,
-		  struct tr_way *way);
+		  const struct tr_known *known, uint64_t at, enum tr_insn what,
+		  bool steady, struct tr_way *way);
 /* Patch the instruction, or leave it as it was.  An XSAVEC has no breakpoint
  * any more, others keep theirs for when they trap nevertheless. */
 bool tr_calls_patch(pid_t tid, struct tr_calls *c, struct tr_patches *ps,
