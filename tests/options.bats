@@ -169,6 +169,19 @@ buffered() {
 		jq -s 'map(select(.origin == "buffered")) | length'
 }
 
+@test "memory is got and given back inside the program" {
+	local name n
+	expect 0 trace-record -o t "$BUILD/workloads/memory_calls"
+	for name in mmap munmap mprotect brk madvise; do
+		n=$(trace-dump -s $name t | jq -s \
+			'map(select(.origin == "buffered")) | length')
+		[ "$n" -gt 100 ] || fail "$name: $n"
+	done
+	expect 0 trace-replay t
+	expect 0 trace-record --no-intercept -o n "$BUILD/workloads/memory_calls"
+	[ "$(buffered n)" = 0 ]
+}
+
 @test "frequent calls are made inside the program, or not" {
 	run_dd() {
 		expect 0 trace-record "$@" dd status=none if=/dev/zero of=copy \

@@ -179,6 +179,7 @@ lucky() {
 @test "workload: many children" { workload many_children; }
 @test "workload: map files" { workload map_files; }
 @test "workload: mappings" { workload mappings; }
+@test "workload: memory calls" { workload memory_calls; }
 @test "workload: memfd" { workload memfd; }
 @test "workload: sparse_memfd" { workload sparse_memfd; }
 @test "workload: outputs" { workload outputs; }

@@ -279,6 +279,13 @@ static inline bool tr_call_is_simple(const struct tr_call_frame *f)
 		       (int32_t)f->rdi != 17;
 	case 302: /* prlimit64 that asks */
 		return !f->rdx;
+	case 9: /* mmap of memory alone, anywhere, not executable */
+		return (f->r10 & ~UINT64_C(0x2c000)) == 0x22 &&
+		       !(f->rdx & ~UINT64_C(3));
+	case 10: /* mprotect without PROT_EXEC */
+		return !(f->rdx & ~UINT64_C(3));
+	case 28: /* madvise: MADV_NORMAL to MADV_FREE */
+		return (uint32_t)f->rdx <= 8;
 	case 7: /* poll without a time limit of which a rest could be left */
 		return (int32_t)f->rdx <= 0;
 	default:

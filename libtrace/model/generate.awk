@@ -290,7 +290,7 @@ function syscall_line(    i, n, part, class, args)
 	sys_nr[$1] = 1
 	sys_name[$2] = 1
 	class = class_of($3)
-	quick = $3 == "quick" ? "true" : "false"
+	quick = $3 ~ /^quick/ ? "true" : "false"
 	row_n = NF - 3
 	for (i = 0; i < row_n; i++) {
 		n = split($(i + 4), part, ":")
@@ -322,6 +322,7 @@ BEGIN {
 	for (i = 1; i <= n; i++)
 		class_name[word[i]] = "TR_SYS_" toupper(word[i])
 	class_name["quick"] = class_name["plain"]
+	class_name["quickmap"] = class_name["map"]
 }
 
 FNR == 1 {

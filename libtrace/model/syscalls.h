@@ -88,7 +88,7 @@ struct tr_sys {
 	const char *name;
 	enum tr_sys_class class;
 	int deny_errno;
-	bool quick; /* PLAIN, and injected code may make the call */
+	bool quick; /* injected code may make the call */
 	uint8_t nargs;
 	struct tr_sys_arg arg[6];
 };

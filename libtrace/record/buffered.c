@@ -270,6 +270,16 @@ static void after_call(struct recorder *r, struct task *t,
 		if (result == 0)
 			t->robust_list = ev->regs.rdi;
 		break;
+	case SYS_mmap:
+	case SYS_munmap:
+	case SYS_mprotect:
+	case SYS_brk:
+	case SYS_madvise:
+		rec_mapping_changed(t, &(struct tr_call){
+			.nr = tr_event_get(ev, TR_F_NR), .result = result,
+			.args = {ev->regs.rdi, ev->regs.rsi, ev->regs.rdx,
+				 ev->regs.r10}});
+		break;
 	case SYS_rt_sigprocmask:
 		/* The new mask is set before the old one is stored. */
 		if (ev->narg && (result == 0 || result == -EFAULT))
@@ -286,6 +296,7 @@ static bool emit_call(struct recorder *r, struct task *t,
 	struct tr_event ev = rec_event(TR_EV_SYSCALL, t);
 	struct tr_mem mem[RANGES_MAX];
 	struct tr_arg arg[RANGES_MAX];
+	struct tr_map map;
 
 	if (c->nranges > RANGES_MAX)
 		return false;
@@ -303,6 +314,13 @@ static bool emit_call(struct recorder *r, struct task *t,
 			     (uint64_t)(c->output - TR_FD_OTHER));
 	if (ev.narg)
 		tr_event_mark(&ev, TR_F_ARG);
+	if (c->frame.rax == SYS_mmap && c->result >= 0) {
+		map = rec_mapping_of(ev.regs.rsi, ev.regs.rdx, ev.regs.r10,
+				     (uint64_t)c->result);
+		ev.map = &map;
+		ev.nmap = 1;
+		tr_event_mark(&ev, TR_F_MAP);
+	}
 	t->as->last = tr_regs_after_call(&ev.regs, c->result);
 	t->as->last.orig_rax = c->frame.rax;
 	rec_emit_at(r, &ev, when);

@@ -467,19 +467,9 @@ static void after_call(struct recorder *r, struct task *t)
 {
 	const struct tr_call *c = &t->fl.call;
 
-	/* New memory is found when it is missed. */
-	if (t->fl.sys && t->fl.sys->class == TR_SYS_MAP &&
-	    !(c->nr == SYS_mmap && !(c->args[3] & MAP_FIXED)))
-		rec_writable_forget(t->as);
+	if (t->fl.sys && t->fl.sys->class == TR_SYS_MAP)
+		rec_mapping_changed(t, c);
 	switch (c->nr) {
-	case SYS_munmap:
-		if (c->result == 0)
-			tr_calls_unmap(&t->as->calls, c->args[0],
-				       c->args[0] + c->args[1]);
-		if (c->result == 0)
-			tr_patches_drop(&t->as->patches, c->args[0],
-					c->args[0] + c->args[1]);
-		break;
 	case SYS_set_tid_address:
 		t->clear_tid = c->args[0];
 		break;
@@ -520,9 +510,6 @@ static void after_call(struct recorder *r, struct task *t)
 	case SYS_pkey_mprotect:
 		if (c->result == 0)
 			rec_portable_protected(r, t);
-		if (c->result == 0 && c->args[2] & PROT_WRITE)
-			tr_calls_leave(&t->as->calls, c->args[0],
-				       c->args[0] + c->args[1]);
 		break;
 	case SYS_close:
 		rec_calls_forget_fd(t, c->args[0]);

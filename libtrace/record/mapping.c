@@ -4,6 +4,25 @@
 
 #include "libtrace/record/recorder.h"
 
+struct tr_map rec_mapping_of(uint64_t length, uint64_t prot, uint64_t flags,
+			     uint64_t start)
+{
+	struct tr_map m = {
+		.start = start,
+		.end = start + ((length + 0xfff) & ~(uint64_t)0xfff),
+		.prot = (uint32_t)prot,
+		.flags = (uint32_t)flags &
+			 (MAP_SHARED | MAP_PRIVATE | MAP_ANONYMOUS |
+			  MAP_GROWSDOWN),
+	};
+
+	/* MAP_SHARED_VALIDATE is both bits. */
+	if ((m.flags & (MAP_SHARED | MAP_PRIVATE)) ==
+	    (MAP_SHARED | MAP_PRIVATE))
+		m.flags &= ~(uint32_t)MAP_PRIVATE;
+	return m;
+}
+
 int rec_describe_mapping(struct recorder *r, struct task *t, struct tr_map *m,
 			 struct stat *st, struct tr_error *err)
 {
@@ -16,18 +35,7 @@ int rec_describe_mapping(struct recorder *r, struct task *t, struct tr_map *m,
 		m->file = id < 0 ? 0 : (uint32_t)id;
 		return id < 0 ? -1 : 0;
 	}
-	*m = (struct tr_map){
-		.start = start,
-		.end = start + ((a[1] + 0xfff) & ~(uint64_t)0xfff),
-		.prot = (uint32_t)a[2],
-		.flags = (uint32_t)a[3] &
-			 (MAP_SHARED | MAP_PRIVATE | MAP_ANONYMOUS |
-			  MAP_GROWSDOWN),
-	};
-	/* MAP_SHARED_VALIDATE is both bits. */
-	if ((m->flags & (MAP_SHARED | MAP_PRIVATE)) ==
-	    (MAP_SHARED | MAP_PRIVATE))
-		m->flags &= ~(uint32_t)MAP_PRIVATE;
+	*m = rec_mapping_of(a[1], a[2], a[3], start);
 	if (m->flags & MAP_ANONYMOUS)
 		return 0;
 	id = rec_store_fd(r, t, (int)a[4], st, err);
@@ -53,6 +61,24 @@ void rec_after_mapping(struct recorder *r, struct task *t,
 	}
 	rec_growth_mapped(r, t, m, st);
 	rec_portable_mapped(r, t, m);
+}
+
+void rec_mapping_changed(struct task *t, const struct tr_call *c)
+{
+	uint64_t start = c->args[0], end = start + c->args[1];
+
+	/* New memory is found when it is missed. */
+	if (c->nr != SYS_mmap || c->args[3] & MAP_FIXED)
+		rec_writable_forget(t->as);
+	if (c->result != 0)
+		return;
+	if (c->nr == SYS_munmap) {
+		tr_calls_unmap(&t->as->calls, start, end);
+		tr_patches_drop(&t->as->patches, start, end);
+	}
+	if ((c->nr == SYS_mprotect || c->nr == SYS_pkey_mprotect) &&
+	    c->args[2] & PROT_WRITE)
+		tr_calls_leave(&t->as->calls, start, end);
 }
 
 int rec_patch_mapping(struct recorder *r, struct task *t,

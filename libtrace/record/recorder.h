@@ -367,6 +367,11 @@ bool rec_calls_fault(struct recorder *r, struct task *t, int sig, int si_code,
 		     struct tr_regs *regs);
 
 /* mapping.c: calls that map. */
+/* What mmap(2) made, but for the file. */
+struct tr_map rec_mapping_of(uint64_t length, uint64_t prot, uint64_t flags,
+			     uint64_t start);
+/* What follows from a call that changes mappings, whoever made it. */
+void rec_mapping_changed(struct task *t, const struct tr_call *c);
 /* The mapping a successful call made and the status of the file behind it; -1
  * with err when replay could not make it. */
 int rec_describe_mapping(struct recorder *r, struct task *t, struct tr_map *m,

@@ -12,6 +12,7 @@
 #include <xxhash.h>
 
 #include "libtrace/base/alloc.h"
+#include "libtrace/model/syscalls.h"
 #include "libtrace/replay/replayer.h"
 #include "libtrace/state/regs.h"
 #include "libtrace/tracee/memory.h"
@@ -71,6 +72,7 @@ static bool is_fit_insn(const struct tr_event *ev)
 static bool is_fit(const struct tr_replay *r, const struct rtask *t,
 		   const struct tr_event *ev)
 {
+	const struct tr_sys *sys;
 	const struct tr_rule *rule;
 	struct tr_call_frame f = frame_of(&ev->regs);
 
@@ -79,8 +81,9 @@ static bool is_fit(const struct tr_replay *r, const struct rtask *t,
 	if (ev->type != TR_EV_SYSCALL || ev->task != t->id ||
 	    tr_event_get(ev, TR_F_ORIGIN) != TR_ORIGIN_BUFFERED || ev->has & UNFIT)
 		return false;
+	sys = tr_sys_lookup(ev->regs.orig_rax);
 	rule = tr_rule_find(r->control, ev->regs.orig_rax);
-	return rule && tr_call_is_simple(&f) && logs_args(rule, ev);
+	return rule && sys->class != TR_SYS_MAP && tr_call_is_simple(&f) && logs_args(rule, ev);
 }
 
 static size_t entry_size(const struct tr_event *ev)
