@@ -24,21 +24,25 @@
 #include "libtrace/tracee/relocate.h"
 #include "libtrace/tracee/tracee.h"
 
-/* A step costs some 20 us: so many are taken at most. */
+/* A step costs some 20 us: so many are taken at most, and the first of them to
+ * find a very good place. */
 #define STEPS_MAX 12
+#define CHOOSY_STEPS 8
 
 /* A stop that has not come by then will not. */
 #define LOST_NS UINT64_C(20000000)
 
-/* Can a jump be put in place of the instructions at ip? */
-static bool is_good_place(const struct task *t, uint64_t ip)
+/* Can a jump be put in place of the instructions at ip?  A very good place is one
+ * where it takes none that others come to: these would trap each time. */
+static bool is_good_place(const struct task *t, uint64_t ip, bool very)
 {
 	uint8_t code[TR_RELOCATE_MAX];
 	struct tr_relocated moved;
 	struct tr_error err;
 	size_t n = tr_memory_read_some(t->tid, ip, code, sizeof code);
 
-	return tr_relocate(code, n, ip, TR_JUMP, ip, 0, &moved, &err) == 0;
+	return tr_relocate(code, n, ip, TR_JUMP, ip, 0, &moved, &err) == 0 &&
+	       (!very || moved.straight >= TR_JUMP);
 }
 
 /* At a system call, or at a breakpoint of the recorder's, or already behind
@@ -126,7 +130,7 @@ static bool step_to_place(struct recorder *r, struct task *t,
 	for (int n = 0; n < STEPS_MAX; n++) {
 		if (at_an_event(t, regs->rip))
 			break;
-		if (n > 0 && is_good_place(t, regs->rip))
+		if (n > 0 && is_good_place(t, regs->rip, n < CHOOSY_STEPS))
 			return true;
 		if (!step(r, t, mask) || tr_tracee_get_regs(t->tid, regs) < 0)
 			return false;

@@ -44,6 +44,7 @@
 /* And what is taken of it. */
 #define WORDS_PER_PAGE 8u
 #define WORDS_PER_POINT 160u
+#define CALLERS_BYTES 8192u
 
 #define PAGE_WORDS (TR_PAGE / 8)
 
@@ -286,6 +287,20 @@ static void take_from(const struct page *p, struct tr_ranges *words)
 	}
 }
 
+/* What is on the stack tells callers' iterations apart, and in a recursion only
+ * what the outer callers have there does. */
+static void take_stack(const struct rec_words *w, uint64_t sp,
+		       struct tr_ranges *words)
+{
+	const struct tr_vma *v = tr_vmas_find(&w->vmas, sp);
+
+	TR_GROW(words->r, words->n, words->cap);
+	words->r[words->n++] = (struct tr_range){
+		.addr = sp,
+		.len = v && v->end - sp < CALLERS_BYTES ? v->end - sp
+							: CALLERS_BYTES};
+}
+
 /* Counters are in pages with few changes, what is filled or moved in ones with
  * many. */
 void rec_words_take(const struct task *t, struct rec_words *w,
@@ -295,8 +310,5 @@ void rec_words_take(const struct task *t, struct rec_words *w,
 	qsort(w->page, w->npages, sizeof *w->page, by_changes);
 	for (size_t i = 0; i < w->npages && words->n < WORDS_PER_POINT; i++)
 		take_from(&w->page[i], words);
-	/* What is on the stack tells callers' iterations apart. */
-	TR_GROW(words->r, words->n, words->cap);
-	words->r[words->n++] = (struct tr_range){.addr = regs->rsp,
-						 .len = STACK_BYTES};
+	take_stack(w, regs->rsp, words);
 }

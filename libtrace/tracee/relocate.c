@@ -24,6 +24,7 @@ struct insn {
 	enum kind kind;
 	const char *why;    /* when refused */
 	uint8_t length;
+	bool ends;          /* nothing behind it is reached from it */
 	uint8_t disp_at;    /* RIP_RELATIVE: offset of the displacement */
 	uint8_t condition;  /* JCC */
 	uint64_t target;    /* of a branch */
@@ -121,6 +122,8 @@ static void classify(const ZydisDecodedInstruction *d, uint64_t at,
 	bool relative = d->attributes & ZYDIS_ATTRIB_IS_RELATIVE;
 
 	in->length = d->length;
+	in->ends = d->meta.category == ZYDIS_CATEGORY_UNCOND_BR ||
+		   d->meta.category == ZYDIS_CATEGORY_RET;
 	in->why = refusal(d);
 	if (in->why)
 		return;
@@ -190,7 +193,11 @@ static int plan(struct work *w, size_t n, size_t want)
 		in->offset = (uint16_t)offset;
 		offset += moved_length(in);
 		r->taken += in->length;
+		if (in->ends && !r->straight)
+			r->straight = r->taken;
 	}
+	if (!r->straight)
+		r->straight = r->taken;
 	w->constants = offset + TR_JUMP;
 	return 0;
 }

@@ -34,6 +34,8 @@
 struct tr_relocated {
 	uint64_t from, to;  /* where the original and the copy are */
 	size_t taken;       /* bytes of whole instructions moved */
+	size_t straight;    /* of these, until control does not go on: behind
+			       them is code that others come to */
 	uint8_t code[TR_RELOCATE_CODE]; /* the copy, with its constants */
 	size_t len;
 	/*

@@ -340,6 +340,23 @@ static void runs_alike(void)
 	munmap(page, 4096);
 }
 
+/* Where control does not go on, others come to what is behind. */
+static void test_straight(void)
+{
+	static const uint8_t ret[] = {0x5d, 0xc3, 0x55, 0x48, 0x89, 0xe5, 0x90};
+	static const uint8_t jmp[] = {0xeb, 0x10, 0x90, 0x90, 0x90, 0x90};
+	static const uint8_t jcc[] = {0x74, 0x10, 0x90, 0x90, 0x90, 0x90};
+	struct tr_relocated r;
+	struct tr_error err;
+
+	CHECK(tr_relocate(ret, sizeof ret, FROM, 5, TO, 0, &r, &err) == 0);
+	CHECK(r.straight == 2 && r.taken == 6);
+	CHECK(tr_relocate(jmp, sizeof jmp, FROM, 5, TO, 0, &r, &err) == 0);
+	CHECK(r.straight == 2);
+	CHECK(tr_relocate(jcc, sizeof jcc, FROM, 5, TO, 0, &r, &err) == 0);
+	CHECK(r.straight == r.taken && r.taken == 5);
+}
+
 int main(void)
 {
 	RUN(moves);
@@ -349,5 +366,6 @@ int main(void)
 	RUN(knows_where_it_is);
 	RUN(tells_lengths);
 	RUN(runs_alike);
+	RUN(test_straight);
 	return check_status();
 }
