@@ -205,8 +205,10 @@ void rec_exec_done(struct recorder *r, struct task *t)
 	t->new_image = false;
 	if (tr_tracee_get_regs(t->tid, &regs) < 0)
 		return;
-	if (t->started)
+	if (t->started) {
+		rec_place(r, t);
 		leave_old(r, t);
+	}
 	rec_call_release(t);
 	t->seen = regs;
 	t->started = true;

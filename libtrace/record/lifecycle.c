@@ -44,6 +44,38 @@ int rec_next_cpu(struct recorder *r)
 	return r->ncpus ? r->cpus[r->next_cpu++ % r->ncpus] : -1;
 }
 
+/* Tasks that compute, as far as is known, on that core. */
+static unsigned busy(const struct recorder *r, const struct task *but, int cpu)
+{
+	unsigned n = 0;
+
+	for (const struct task *t = r->tasks; t; t = t->next)
+		n += t != but && t->cpu == cpu && !t->in_call;
+	return n;
+}
+
+void rec_place(struct recorder *r, struct task *t)
+{
+	int best = t->cpu;
+	unsigned least = best < 0 ? 0 : busy(r, t, best);
+	cpu_set_t set;
+
+	for (size_t i = 0; i < r->ncpus && least > 0; i++) {
+		unsigned n = busy(r, t, r->cpus[i]);
+
+		if (n >= least)
+			continue;
+		least = n;
+		best = r->cpus[i];
+	}
+	if (best == t->cpu)
+		return;
+	CPU_ZERO(&set);
+	CPU_SET(best, &set);
+	if (sched_setaffinity(t->tid, sizeof set, &set) == 0)
+		t->cpu = best;
+}
+
 struct task *rec_task_new(struct recorder *r, pid_t tid, pid_t pid,
 			  struct aspace *as)
 {

@@ -480,6 +480,9 @@ void rec_task_died(struct recorder *r, struct task *t, int status);
 struct task *rec_task_takes_over(struct recorder *r, struct task *leader,
 				 pid_t former);
 int rec_next_cpu(struct recorder *r);
+/* The task has memory of its own from here on: to a core that has less to do
+ * than its own, if there is one. */
+void rec_place(struct recorder *r, struct task *t);
 
 /* exec.c: a new program image. */
 void rec_exec_done(struct recorder *r, struct task *t);
