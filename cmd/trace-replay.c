@@ -7,6 +7,7 @@
 #include "cmd/cli/goto.h"
 #include "cmd/cli/options.h"
 #include "cmd/cli/output.h"
+#include "cmd/cli/replay_team.h"
 #include "cmd/cli/state.h"
 #include "cmd/cli/status.h"
 #include "cmd/cli/trace_dir.h"
@@ -19,6 +20,7 @@ static enum cli_format format;
 static bool quiet, no_output, state, contents, digests;
 static const char *destination;
 static uint64_t last_event; /* to stop after; 0: none */
+static uint64_t jobs = 1;
 
 static const struct cli_option options[] = {
 	{"contents", 0, NULL, "as --state, with the bytes of the pages",
@@ -32,6 +34,8 @@ static const struct cli_option options[] = {
 	{"goto", 'g', "EVENT",
 	 "stop after that event; -: the one that trace-diff tells",
 	 CLI_STRING, &destination},
+	{"jobs", 'j', "N", "with --no-output: replay programs that are "
+	 "independent of each other on up to N cores (1)", CLI_NUMBER, &jobs},
 	{"no-output", 'n', NULL, "leave out what the program writes",
 	 CLI_FLAG, &no_output},
 	{"quiet", 'q', NULL, "print no verdict: the exit status tells",
@@ -45,35 +49,13 @@ static const struct cli_option options[] = {
 static const struct cli_tool tool = {
 	.name = "trace-replay",
 	.summary = "Execute a recorded program again, exactly as it ran",
-	.synopsis = "[-nq] [--digests] [-f FORMAT] "
+	.synopsis = "[-nq] [-j N] [--digests] [-f FORMAT] "
 		    "[-g EVENT [--state] [--contents]] [TRACE]",
 	.operands = CLI_OPERAND_TRACE,
 	.max_operands = 1,
 	.trouble = TROUBLE,
 	.options = options,
 };
-
-/* What is known of the replay so far. */
-struct progress {
-	uint64_t last;   /* number of the last event that agreed */
-	uint32_t tasks;
-	bool have_status;
-	int status;      /* wait status of the root task */
-};
-
-static void note_event(struct progress *p, const struct tr_event *ev)
-{
-	if (!ev)
-		return;
-	p->last = ev->number;
-	cli_state_learn(ev);
-	if (ev->task > p->tasks)
-		p->tasks = ev->task;
-	if (ev->type == TR_EV_EXIT && ev->task == 1) {
-		p->have_status = true;
-		p->status = (int)tr_event_get(ev, TR_F_STATUS);
-	}
-}
 
 static void put_output(const struct tr_replay_step *step)
 {
@@ -150,7 +132,7 @@ static void divergence(const struct tr_divergence *d)
 		divergence_text(d);
 }
 
-static void verdict_json(const char *result, const struct progress *p,
+static void verdict_json(const char *result, const struct cli_replay_progress *p,
 			 const char *note)
 {
 	struct tr_json *j = tr_json_object();
@@ -162,6 +144,8 @@ static void verdict_json(const char *result, const struct progress *p,
 	tr_json_set(j, "result", tr_json_string(result));
 	tr_json_set(j, "events", tr_json_int((int64_t)p->last));
 	tr_json_set(j, "tasks", tr_json_int(p->tasks));
+	if (p->processes)
+		tr_json_set(j, "processes", tr_json_int(p->processes));
 	if (p->have_status)
 		cli_status_json(j, p->status);
 	if (note)
@@ -169,7 +153,7 @@ static void verdict_json(const char *result, const struct progress *p,
 	cli_json_line(j);
 }
 
-static void verdict(const char *result, const struct progress *p,
+static void verdict(const char *result, const struct cli_replay_progress *p,
 		    const char *note)
 {
 	char how[64] = "";
@@ -189,7 +173,7 @@ static void verdict(const char *result, const struct progress *p,
 
 /* What a finished replay means; `note` says why it is only a part. */
 static int conclude(const struct tr_reader *reader, enum tr_replay_what what,
-		    const struct progress *p, const char *note)
+		    const struct cli_replay_progress *p, const char *note)
 {
 	if (last_event && what == TR_REPLAY_END)
 		return cli_fail("there is no event %" PRIu64 ": the last is "
@@ -208,7 +192,7 @@ static int conclude(const struct tr_reader *reader, enum tr_replay_what what,
 
 /* The event asked for has been replayed. */
 static int arrived(struct tr_replay *r, const struct tr_event *ev,
-		   const struct progress *p)
+		   const struct cli_replay_progress *p)
 {
 	struct tr_error err = {0};
 
@@ -218,10 +202,17 @@ static int arrived(struct tr_replay *r, const struct tr_event *ev,
 	return IDENTICAL;
 }
 
+static void lacks(const char *missing)
+{
+	if (missing && !quiet)
+		cli_error("this processor lacks what the recording's had: %s",
+			  missing);
+}
+
 static int replay(struct tr_reader *reader, struct tr_replay *r)
 {
 	struct tr_replay_step step = {0};
-	struct progress p = {0};
+	struct cli_replay_progress p = {0};
 	struct tr_error err = {0};
 
 	while (cli_output_ok()) {
@@ -234,7 +225,9 @@ static int replay(struct tr_reader *reader, struct tr_replay *r)
 		if (step.what != TR_REPLAY_EVENT &&
 		    step.what != TR_REPLAY_OUTPUT)
 			return conclude(reader, step.what, &p, step.note);
-		note_event(&p, step.event);
+		cli_replay_note(&p, step.event);
+		if (step.event)
+			cli_state_learn(step.event);
 		if (step.what == TR_REPLAY_OUTPUT)
 			put_output(&step);
 		if (last_event && step.event->number >= last_event)
@@ -243,11 +236,41 @@ static int replay(struct tr_reader *reader, struct tr_replay *r)
 	return TROUBLE;
 }
 
+/* By several processes, which gives a verdict when it is a good one. */
+static bool replay_apart(struct tr_reader *reader, const char *path)
+{
+	struct cli_replay_progress p;
+	char missing[512];
+
+	if (jobs < 2 || !cli_replay_team(reader, path, jobs, &p, missing,
+					 sizeof missing))
+		return false;
+	lacks(*missing ? missing : NULL);
+	verdict("identical", &p, NULL);
+	return true;
+}
+
+static int replay_trace(struct tr_reader *reader, const char *path)
+{
+	struct tr_error err = {0};
+	struct tr_replay *r;
+	int status;
+
+	if (replay_apart(reader, path))
+		return IDENTICAL;
+	r = tr_replay_new(reader, &err);
+	if (!r)
+		return cli_trouble(&err);
+	lacks(tr_replay_cpu_missing(r));
+	status = replay(reader, r);
+	tr_replay_free(r);
+	return status;
+}
+
 int main(int argc, char **argv)
 {
 	int first = cli_parse(&tool, argc, argv), status;
 	struct tr_reader *reader = NULL;
-	struct tr_replay *r = NULL;
 	struct cli_trace_dir dir = {0};
 	struct tr_error err = {0};
 	char *path = NULL;
@@ -255,18 +278,14 @@ int main(int argc, char **argv)
 	state |= contents;
 	if (state && !destination)
 		return cli_fail("--state: of which event? (--goto)");
+	if (jobs > 1 && (!no_output || digests || destination))
+		return cli_fail("--jobs: only with --no-output, and neither "
+				"--digests nor --goto");
 	if (!destination || cli_goto_parse(destination, &last_event, &err) == 0)
 		path = cli_trace_name_pick(argv[first], &err);
 	if (path && cli_trace_dir_open(&dir, path, &err) == 0)
 		reader = tr_reader_open(dir.path, &err);
-	if (reader)
-		r = tr_replay_new(reader, &err);
-	if (r && !quiet && tr_replay_cpu_missing(r))
-		cli_error("this processor lacks what the recording's had: %s",
-			  tr_replay_cpu_missing(r));
-	status = r ? replay(reader, r) : cli_trouble(&err);
-	if (r)
-		tr_replay_free(r);
+	status = reader ? replay_trace(reader, dir.path) : cli_trouble(&err);
 	if (reader)
 		tr_reader_close(reader);
 	cli_trace_dir_release(&dir);

@@ -1,5 +1,6 @@
 /* trace-verify: prove that a trace is whole, untampered and replayable. */
 #include <inttypes.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,9 +15,11 @@ enum { VALID = 0, INVALID = 1, TROUBLE = 2 };
 
 static enum cli_format format;
 static bool quiet, replay;
+static uint64_t jobs; /* 0: as many as there are cores */
 
 static const struct cli_option options[] = {
 	{"format", 'f', "FORMAT", "auto, text or json", CLI_FORMAT, &format},
+	{"jobs", 'j', "N", "replay on up to N cores (all)", CLI_NUMBER, &jobs},
 	{"quiet", 'q', NULL, "print nothing: the exit status tells",
 	 CLI_FLAG, &quiet},
 	{"replay", 0, NULL, "also execute it again, and compare every event "
@@ -27,7 +30,7 @@ static const struct cli_option options[] = {
 static const struct cli_tool tool = {
 	.name = "trace-verify",
 	.summary = "Check every byte, record and stored file of a trace",
-	.synopsis = "[-q] [--replay] [-f FORMAT] [TRACE]",
+	.synopsis = "[-q] [--replay [-j N]] [-f FORMAT] [TRACE]",
 	.operands = CLI_OPERAND_TRACE,
 	.max_operands = 1,
 	.trouble = TROUBLE,
@@ -182,15 +185,27 @@ static int check(const char *path, struct tr_check_stats *stats,
 	return 0;
 }
 
+static uint64_t cores(void)
+{
+	cpu_set_t set;
+
+	if (sched_getaffinity(0, sizeof set, &set) < 0)
+		return 1;
+	return (uint64_t)CPU_COUNT(&set);
+}
+
 int main(int argc, char **argv)
 {
 	int first = cli_parse(&tool, argc, argv);
 	struct tr_check_stats stats = {0};
 	struct replayed replayed = {0};
 	struct tr_error err = {0};
-	char *path = cli_trace_name_pick(argv[first], &err);
+	char *path;
 	int status;
 
+	if (jobs && !replay)
+		return cli_fail("--jobs: of what? (--replay)");
+	path = cli_trace_name_pick(argv[first], &err);
 	if (!path || check(path, &stats, &err) < 0) {
 		free(path);
 		return cli_trouble(&err);
@@ -198,8 +213,8 @@ int main(int argc, char **argv)
 	status = stats.problems ? INVALID : VALID;
 	/* A trace with damage is not worth executing. */
 	if (replay && status == VALID)
-		status = cli_replay_run(path, on_replay_object, &replayed,
-					&err);
+		status = cli_replay_run(path, jobs ? jobs : cores(),
+					on_replay_object, &replayed, &err);
 	if (status < 0) {
 		free(path);
 		return cli_trouble(&err);

@@ -137,6 +137,54 @@ kept_page() {
 	expect 2 trace-verify --replay nothing
 }
 
+# alike TRACE: one core and several come to the same verdict and evidence.
+alike() {
+	trace-replay -n -f json "$1" >one 2>&1 || true
+	trace-replay -n -j 3 -f json "$1" >three 2>&1 || true
+	jq -c 'del(.processes)' three | cmp - <(jq -c . one) ||
+		fail "one: $(cat one)" "three: $(cat three)"
+}
+
+@test "programs are replayed on several cores, with the same verdict" {
+	alike "$BATS_FILE_TMPDIR/default"
+	valid_json three
+	jq -e '.identical and .processes == 3 and .tasks > 2' three
+	expect 0 trace-verify --replay -j 3 "$BATS_FILE_TMPDIR/default"
+	# One program is not divided.
+	alike "$BATS_FILE_TMPDIR/a"
+	jq -e '.identical and (has("processes") | not)' three
+	expect 2 trace-replay -j 2 "$BATS_FILE_TMPDIR/default"
+	one_error trace-replay
+	expect 2 trace-verify -j 2 "$BATS_FILE_TMPDIR/default"
+	one_error trace-verify
+}
+
+@test "on several cores a child's divergence is found where it is" {
+	n=$(trace-dump -f json -s read "$BATS_FILE_TMPDIR/default" |
+		jq -s 'map(select(.result == 4)) | .[0].event')
+	"$BUILD/tests/alter" "$BATS_FILE_TMPDIR/default" t flip "$n" 1
+	cp -r "$BATS_FILE_TMPDIR/default/files" t
+	alike t
+	jq -se '.[0].type == "divergence" and .[1].result == "diverged"' three
+	expect 1 trace-verify --replay -j 3 t
+}
+
+@test "programs that share memory are replayed by one process" {
+	printf '%s\n' '#include <fcntl.h>' '#include <sys/mman.h>' \
+		'#include <unistd.h>' 'int main(int argc, char **argv) {' \
+		'int fd = open("f", O_RDWR); char *p = mmap(0, 4096,' \
+		'PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);' \
+		'if (argc > 1) { p[1] = 7; execl(argv[0], argv[0], (char *)0); }' \
+		'return p[1]; }' >s.c
+	gcc -o s s.c
+	truncate -s 4096 f
+	expect 7 trace-record -o t sh -c '/bin/true; ./s w'
+	for _ in 1 2 3; do
+		alike t
+		jq -e '.exit_code == 7' three
+	done
+}
+
 # Without the kernel's help the same digests come out.
 @test "digests do not depend on how they are computed" {
 	cd "$BATS_FILE_TMPDIR"

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -100,11 +101,12 @@ static int read_objects(FILE *f,
 	return r;
 }
 
-int cli_replay_run(const char *trace,
+int cli_replay_run(const char *trace, uint64_t jobs,
 		   void (*object)(void *arg, const struct tr_json *j),
 		   void *arg, struct tr_error *err)
 {
-	static const char *const options[] = {"-n", "-f", "json", NULL};
+	TR_AUTOFREE char *many = tr_printf("--jobs=%" PRIu64, jobs);
+	const char *const options[] = {"-n", "-f", "json", many, NULL};
 	FILE *f;
 	pid_t pid = cli_replay_spawn(options, trace, &f, err);
 	int status, r;

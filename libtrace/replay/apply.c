@@ -320,12 +320,15 @@ static enum applied apply_clone(struct tr_replay *r, struct rtask *t,
 }
 
 /* To the core it was recorded on, if this machine has it. */
-static void pin(struct rtask *t, const struct tr_event *ev)
+static void pin(const struct tr_replay *r, struct rtask *t)
 {
-	t->cpu = -1;
-	if (tr_event_has(ev, TR_F_CPU) &&
-	    tr_vessel_pin(t->tid, (int64_t)tr_event_get(ev, TR_F_CPU)) == 0)
-		t->cpu = (int64_t)tr_event_get(ev, TR_F_CPU);
+	int64_t cpu = -1;
+
+	if (r->member)
+		cpu = rep_member_cpu(r->member);
+	else if (tr_event_has(&r->ev, TR_F_CPU))
+		cpu = (int64_t)tr_event_get(&r->ev, TR_F_CPU);
+	t->cpu = tr_vessel_pin(t->tid, cpu) == 0 ? cpu : -1;
 }
 
 static enum applied apply_start(struct tr_replay *r, struct rtask *t,
@@ -333,7 +336,7 @@ static enum applied apply_start(struct tr_replay *r, struct rtask *t,
 {
 	if (rep_set_state(r, t, &r->ev.regs, err) < 0 || rep_apply_mem(r, t, err) < 0)
 		return TROUBLE;
-	pin(t, &r->ev);
+	pin(r, t);
 	r->resume_after = true;
 	return AGREED;
 }
@@ -355,7 +358,7 @@ static enum applied apply_image(struct tr_replay *r, struct rtask *t,
 	}
 	t = rep_task_new(r, r->ev.task, tid, as);
 	as->brk = tr_event_get(&r->ev, TR_F_BRK);
-	pin(t, &r->ev);
+	pin(r, t);
 	tr_vessel_limit_stack(tid, tr_event_get(&r->ev, TR_F_STACK_LIMIT));
 	if (tr_image_map(tid, r->ev.map, r->ev.nmap, &r->source, err) < 0)
 		return TROUBLE;

@@ -1,6 +1,7 @@
 /* Replaying a trace: the step function. */
 #include "libtrace/replay/replay.h"
 
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -137,6 +138,27 @@ static const struct tr_event *own_state(const struct tr_replay *r)
 	return r->ev.type == TR_EV_STATE ? &r->state : NULL;
 }
 
+/* Another member of the team applies it. */
+static int pass(struct tr_replay *r, const struct tr_event *ev,
+		struct tr_replay_step *step)
+{
+	r->ev = *ev;
+	r->resume_after = false;
+	r->applied = true;
+	step->event = &r->ev;
+	step->what = TR_REPLAY_EVENT;
+	return 0;
+}
+
+static int leave(struct tr_replay *r, const struct tr_event *ev,
+		 struct tr_replay_step *step)
+{
+	r->stopped = true;
+	snprintf(r->note, sizeof r->note, "event %" PRIu64
+		 ": memory is shared by programs replayed apart", ev->number);
+	return at_end(r, step);
+}
+
 int tr_replay_step(struct tr_replay *r, struct tr_replay_step *step,
 		   struct tr_error *err)
 {
@@ -154,6 +176,14 @@ int tr_replay_step(struct tr_replay *r, struct tr_replay_step *step,
 		return -1;
 	if (got == 0)
 		return at_end(r, step);
+	switch (r->member ? rep_member_part(r, ev) : REP_APPLY) {
+	case REP_APPLY:
+		break;
+	case REP_PASS:
+		return pass(r, ev, step);
+	case REP_LEAVE:
+		return leave(r, ev, step);
+	}
 	t = rep_task_find(r, ev->task);
 	if (t && rep_batch_fill(r, t, ev->stream, err) < 0)
 		return -1;
@@ -204,6 +234,7 @@ void tr_replay_free(struct tr_replay *r)
 		return;
 	while (r->tasks)
 		rep_task_end(r, r->tasks);
+	rep_member_free(r->member);
 	tr_vessel_end(r->first_vessel);
 	tr_digester_free(r->digester);
 	tr_state_room_release(&r->state_room);

@@ -57,6 +57,22 @@ const char *tr_replay_cpu_missing(const struct tr_replay *r);
 /* -1 on trouble (not divergence). */
 int tr_replay_step(struct tr_replay *r, struct tr_replay_step *step,
 		   struct tr_error *err) TR_MUST_CHECK;
+
+/*
+ * Replays of one trace in several processes, which divide its programs among
+ * them: each must join, with a number of its own, before its first step.  All
+ * give all events; when all come to TR_REPLAY_END the replay as a whole is
+ * identical.  When one comes to anything else, only a replay without a team
+ * can tell: programs may share memory, which a member alone cannot replay.
+ * The team is made before the processes part.
+ */
+struct tr_replay_team;
+struct tr_replay_team *tr_replay_team_new(const struct tr_reader *reader,
+					  struct tr_error *err) TR_MUST_CHECK;
+void tr_replay_team_free(struct tr_replay_team *team);
+void tr_replay_join(struct tr_replay *r, struct tr_replay_team *team,
+		    unsigned member);
+
 /* Ends every process of the replay. */
 void tr_replay_free(struct tr_replay *r);
 

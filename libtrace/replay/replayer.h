@@ -25,6 +25,9 @@
 #include "libtrace/tracee/patch.h"
 #include "libtrace/tracee/probe.h"
 
+/* This replay is one of several that share the work: team.c. */
+struct rep_member;
+
 struct rspace {
 	uint32_t domain; /* those with the same one share memory */
 	unsigned ntasks;
@@ -88,6 +91,7 @@ struct tr_replay {
 	struct tr_divergence divergence;
 	char note[512];
 	sigset_t old_mask;
+	struct rep_member *member; /* NULL: it replays everything */
 };
 
 /*
@@ -103,7 +107,7 @@ enum applied { AGREED, DIVERGED, TROUBLE };
  */
 #define REP_PATIENCE_NS UINT64_C(20000000000)
 
-struct rtask *rep_task_find(struct tr_replay *r, uint32_t id);
+struct rtask *rep_task_find(const struct tr_replay *r, uint32_t id);
 struct rtask *rep_task_new(struct tr_replay *r, uint32_t id, pid_t tid,
 			   struct rspace *as);
 void rep_task_end(struct tr_replay *r, struct rtask *t);
@@ -166,6 +170,17 @@ int rep_point_digest(struct tr_replay *r, struct rtask *t,
 		     struct tr_error *err) TR_MUST_CHECK;
 enum applied rep_apply_state(struct tr_replay *r, struct rtask *t,
 			     struct tr_error *err);
+
+/* team.c */
+enum rep_part {
+	REP_APPLY, /* the event is for this member to apply */
+	REP_PASS,  /* another one does */
+	REP_LEAVE, /* from here on the work cannot be divided */
+};
+enum rep_part rep_member_part(struct tr_replay *r, const struct tr_event *ev);
+/* Where its tasks run. */
+int64_t rep_member_cpu(const struct rep_member *m);
+void rep_member_free(struct rep_member *m);
 
 /* evidence.c */
 enum applied rep_diverged(struct tr_replay *r, struct rtask *t,

@@ -13,7 +13,7 @@
 
 #define PATIENCE_FACTOR 30
 
-struct rtask *rep_task_find(struct tr_replay *r, uint32_t id)
+struct rtask *rep_task_find(const struct tr_replay *r, uint32_t id)
 {
 	for (struct rtask *t = r->tasks; t; t = t->next)
 		if (t->id == id)
