@@ -49,6 +49,17 @@ kept_page() {
 		'i=0; while [ $i -lt 300 ]; do i=$((i+1)); : </dev/null; done'
 	[ "$(states t | wc -l)" -gt 6 ] || fail "$(states t | wc -l) states"
 	expect 0 trace-replay t
+	# Calls that do not stop the program do not put it off.
+	printf '%s\n' '#include <time.h>' '#include <unistd.h>' \
+		'int main(void) { struct timespec t;' \
+		'do { getppid(); clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);' \
+		'} while (t.tv_sec * 1000 + t.tv_nsec / 1000000 < 600);' \
+		'return 0; }' >c.c
+	gcc -o c c.c
+	expect 0 trace-record --digest=10ms -o c.t ./c
+	[ "$(states c.t | wc -l)" -gt 15 ] ||
+		fail "$(states c.t | wc -l) states by time"
+	expect 0 trace-replay c.t
 	for bad in 0ms ms 5m -3 1e3; do
 		expect 125 trace-record --digest=$bad -o x true
 		one_error trace-record

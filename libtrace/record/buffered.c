@@ -443,8 +443,10 @@ void rec_calls_tick(struct recorder *r)
 		if (!has_log(t) || d->in_kernel)
 			continue;
 		drain(r, t, true);
-		/* Others wait: its turn ends at a call that is traced. */
-		if (d->first && now - d->slice > r->options->slice_ns)
+		/* Others wait, or a state is due: its turn ends, and that is
+		 * taken, at a call that is traced. */
+		if ((d->first && now - d->slice > r->options->slice_ns) ||
+		    rec_state_overdue(r, t, now))
 			rec_calls_trace_next(t);
 	}
 }

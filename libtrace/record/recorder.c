@@ -170,6 +170,16 @@ static uint64_t hurry_ns(const struct recorder *r)
 	return ns < HURRY_MAX_NS ? ns : HURRY_MAX_NS;
 }
 
+/* How often to look when nothing hurries: states by time are due that often. */
+static uint64_t calm_ns(const struct recorder *r)
+{
+	const struct tr_record_options *o = r->options;
+
+	if (o->digest != TR_DIGEST_TIMED || o->digest_ns >= TICK_NS)
+		return TICK_NS;
+	return o->digest_ns < HURRY_MIN_NS ? HURRY_MIN_NS : o->digest_ns;
+}
+
 /* What waits for time to pass; tick more often while something does. */
 static void look_after_waiting(struct recorder *r, uint64_t *tick_ns)
 {
@@ -179,7 +189,8 @@ static void look_after_waiting(struct recorder *r, uint64_t *tick_ns)
 	rec_force_overdue(r);
 	rec_preempt(r);
 	r->hurry = rec_signals_waiting(r) || rec_sched_waiting(r);
-	wanted = r->hurry ? hurry_ns(r) : TICK_NS;
+	wanted = r->hurry && hurry_ns(r) < calm_ns(r) ? hurry_ns(r)
+						      : calm_ns(r);
 	if (wanted != *tick_ns)
 		rec_set_tick(wanted);
 	*tick_ns = wanted;

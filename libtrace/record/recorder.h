@@ -286,6 +286,9 @@ bool rec_point_digest(struct recorder *r, struct task *t, uint64_t *root);
 
 /* Note that a call has returned: a state may be due before the task goes on. */
 void rec_state_count(const struct recorder *r, struct task *t);
+/* Is one due by time? */
+bool rec_state_overdue(const struct recorder *r, const struct task *t,
+		       uint64_t now);
 
 /* files.c: the store.  Each gives a file's id, 0 for what is anonymous memory,
  * -1 with err for what cannot be stored. */

@@ -79,13 +79,19 @@ void rec_state(struct recorder *r, struct task *t, bool may_call)
 		rec_emit(r, &ev);
 }
 
+bool rec_state_overdue(const struct recorder *r, const struct task *t,
+		       uint64_t now)
+{
+	return r->options->digest == TR_DIGEST_TIMED &&
+	       now - t->as->digested >= r->options->digest_ns;
+}
+
 void rec_state_count(const struct recorder *r, struct task *t)
 {
 	const struct tr_record_options *o = r->options;
 
 	if (o->digest == TR_DIGEST_EVERY && ++t->calls >= o->digest_events)
 		t->state_due = true;
-	if (o->digest == TR_DIGEST_TIMED &&
-	    tr_now_ns() - t->as->digested >= o->digest_ns)
+	if (rec_state_overdue(r, t, tr_now_ns()))
 		t->state_due = true;
 }
