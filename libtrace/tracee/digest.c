@@ -21,6 +21,8 @@
 #define NODE_PAGES 512u
 #define NODE_BYTES ((uint64_t)NODE_PAGES * TR_PAGE)
 #define SHARED_BLOCK (64u * TR_PAGE)
+/* Until it is measured: what protecting pages of one page table takes. */
+#define PROTECT_NS 10000u
 
 struct tr_digester {
 	struct tr_file_pages *files;
@@ -56,9 +58,13 @@ struct tr_digest {
 	struct tr_digest_mapping *map;
 	size_t nmaps, map_cap;
 	struct tr_digest_work work;
+	/* ns spent on reading open pages that had not changed, since pages were
+	 * last protected, and what that cost for each part of a node */
+	uint64_t wasted, protect_ns;
 	/* of the update in progress */
 	const struct tr_digest_task *task;
 	int pagemap;
+	bool is_open; /* what is taken now is not protected */
 	struct tr_vmas vmas;
 	struct tr_page_pieces pieces;
 };
@@ -87,6 +93,7 @@ struct tr_digest *tr_digest_new(struct tr_digester *shared)
 
 	d->shared = shared;
 	d->writes = -1;
+	d->protect_ns = PROTECT_NS;
 	return d;
 }
 
@@ -197,25 +204,27 @@ static void note_change(struct tr_digest *d, uint64_t addr, uint64_t before,
 	d->nchanges++;
 }
 
-static void set_page(struct tr_digest *d, uint64_t addr, uint64_t hash,
+/* False when it is what it was. */
+static bool set_page(struct tr_digest *d, uint64_t addr, uint64_t hash,
 		     bool quiet)
 {
 	struct node *n = find_node(d, addr);
 	uint64_t old, change;
 
 	if (!n && hash == 0)
-		return;
+		return false;
 	if (!n)
 		n = make_node(d, addr);
 	old = n->hash[index_in(n, addr)];
 	if (old == hash)
-		return;
+		return false;
 	change = tr_page_term(addr, hash) - tr_page_term(addr, old);
 	n->hash[index_in(n, addr)] = hash;
 	n->sum += change;
 	n->used += (hash != 0) - (old != 0);
 	d->root += change;
 	note_change(d, addr, old, quiet);
+	return true;
 }
 
 /* The pages of [start, end) are zeros now; `gone`: with their mapping. */
@@ -305,7 +314,8 @@ static void want_pages(struct tr_digest *d, const struct tr_vma *v,
 		return;
 	TR_GROW(ps->p, ps->n, ps->cap);
 	ps->p[ps->n++] = (struct tr_page_piece){
-		start, (end - start) / TR_PAGE, v->ino != 0, expect};
+		start, (end - start) / TR_PAGE, v->ino != 0, d->is_open,
+		expect};
 	ps->pages += (end - start) / TR_PAGE;
 }
 
@@ -375,11 +385,11 @@ static uint64_t *expected(const struct backing *b, uint64_t start, uint64_t end)
 
 /* One run of pages of the process's own. */
 static void take_run(struct tr_digest *d, const struct backing *b,
-		     const struct tr_own_run *run, bool all)
+		     const struct tr_own_run *run)
 {
 	if (run->zero)
 		clear_pages(d, run->start, run->end, false);
-	else if (all || run->written)
+	else
 		want_pages(d, b->v, run->start, run->end,
 			   expected(b, run->start, run->end));
 }
@@ -396,9 +406,9 @@ static bool clip(const struct tr_own_run *run, const struct tr_vma *v,
 	return out->start < out->end;
 }
 
-/* From the mapping's own pages; `all`: whether or not they were written. */
+/* From the mapping's own pages. */
 static void take_private(struct tr_digest *d, const struct tr_vma *v,
-			 const struct tr_own_run *run, size_t n, bool all)
+			 const struct tr_own_run *run, size_t n)
 {
 	struct backing b = {.v = v, .anonymous = is_anonymous(v)};
 	uint64_t at = v->start;
@@ -411,7 +421,7 @@ static void take_private(struct tr_digest *d, const struct tr_vma *v,
 		if (!clip(&run[i], v, &part))
 			continue;
 		take_backing(d, &b, at, part.start);
-		take_run(d, &b, &part, all);
+		take_run(d, &b, &part);
 		at = part.end;
 	}
 	take_backing(d, &b, at, v->end);
@@ -518,12 +528,9 @@ static bool is_worth_tracking(const struct tr_vma *v)
 	return !v->ino;
 }
 
-/*
- * A mapping of which the scan of all tracked memory showed nothing: it has no
- * pages, or is not tracked yet because it is new, was moved
- * (mremap_userfaultfd_prep in fs/userfaultfd.c) or cannot be.  Its pages count
- * as written.
- */
+/* A mapping that has no pages, or is not tracked yet because it is new, was
+ * moved (mremap_userfaultfd_prep in fs/userfaultfd.c) or cannot be.  Its pages
+ * count as written. */
 static int take_untracked(struct tr_digest *d, const struct tr_vma *v,
 			  struct tr_error *err)
 {
@@ -534,9 +541,138 @@ static int take_untracked(struct tr_digest *d, const struct tr_vma *v,
 			       err);
 
 	if (r == 0)
-		take_private(d, v, runs.r, runs.n, true);
+		take_private(d, v, runs.r, runs.n);
 	tr_own_runs_release(&runs);
 	return r;
+}
+
+/* What the kernel cannot do is not tried again. */
+static void refuse(struct tr_digest *d)
+{
+	if (d->writes >= 0)
+		close(d->writes);
+	d->writes = -1;
+	d->refused = true;
+}
+
+static bool is_tracked(struct tr_digest *d, const struct tr_vma *v)
+{
+	int r = 0;
+
+	if (d->writes >= 0 && is_worth_tracking(v))
+		r = tr_pagemap_tracked(d->pagemap, v->start, v->end);
+	if (r < 0)
+		refuse(d);
+	return r > 0;
+}
+
+/* Pages went together with the page table that held them, or with their huge
+ * page: older kernels say nothing of what has no table (pagemap_scan_pte_hole
+ * in fs/proc/task_mmu.c).  A node is as large as a table. */
+static void clear_holes(struct tr_digest *d, const struct tr_vma *v)
+{
+	for (size_t i = node_at(d, v->start);
+	     i < d->nnodes && d->node[i]->base < v->end; i++) {
+		uint64_t a = d->node[i]->base, b = a + NODE_BYTES;
+
+		if (a < v->start)
+			a = v->start;
+		if (b > v->end)
+			b = v->end;
+		if (d->node[i]->used && !tr_pagemap_any(d->pagemap, a, b))
+			clear_pages(d, a, b, false);
+	}
+}
+
+/* A part of a tracked mapping that is not protected: all of it is taken. */
+static int take_open(struct tr_digest *d, const struct tr_vma *v,
+		     const struct tr_own_run *open, struct tr_own_runs *own,
+		     struct tr_error *err)
+{
+	struct tr_vma part = *v;
+
+	part.start = open->start;
+	part.end = open->end;
+	own->n = 0;
+	if (tr_pagemap_own(d->pagemap, part.start, part.end, false, own,
+			   err) < 0)
+		return -1;
+	d->is_open = true;
+	take_private(d, &part, own->r, own->n);
+	d->is_open = false;
+	return 0;
+}
+
+static int take_tracked(struct tr_digest *d, const struct tr_vma *v,
+			struct tr_error *err)
+{
+	struct tr_own_runs open = {0}, own = {0};
+	int r = tr_pagemap_open_to_writes(d->pagemap, v->start, v->end, &open,
+					  err);
+
+	for (size_t i = 0; i < open.n && r == 0; i++)
+		r = take_open(d, v, &open.r[i], &own, err);
+	if (r == 0)
+		clear_holes(d, v);
+	tr_own_runs_release(&open);
+	tr_own_runs_release(&own);
+	return r;
+}
+
+/* The first piece behind `i` that is not of the same node, or not open. */
+static size_t same_node(const struct tr_digest *d, size_t i)
+{
+	const struct tr_page_piece *p = d->pieces.p;
+	size_t k = i + 1;
+
+	while (k < d->pieces.n && p[k].open &&
+	       p[k].addr / NODE_BYTES == p[i].addr / NODE_BYTES)
+		k++;
+	return k;
+}
+
+/* Protect the open pages that were just read, all of one page table at a time:
+ * what is dear are the flushes of the translations, of which each takes one. */
+static int protect(struct tr_digest *d, struct tr_error *err)
+{
+	const struct tr_page_piece *p = d->pieces.p;
+	uint64_t begin = tr_now_ns(), parts = 0;
+	struct tr_own_runs ignored = {0};
+	size_t next;
+	int r = 0;
+
+	for (size_t i = 0; i < d->pieces.n && r == 0; i = next) {
+		next = p[i].open ? same_node(d, i) : i + 1;
+		if (!p[i].open)
+			continue;
+		ignored.n = 0;
+		parts++;
+		r = tr_pagemap_own(d->pagemap, p[i].addr, p[next - 1].addr +
+				   p[next - 1].pages * TR_PAGE, true, &ignored,
+				   err);
+	}
+	tr_own_runs_release(&ignored);
+	if (parts)
+		d->protect_ns = (tr_now_ns() - begin) / parts;
+	d->wasted = 0;
+	return r;
+}
+
+/*
+ * Open pages are read at every update; a protected one costs the protection
+ * and, when it is written, a fault, each as dear as reading some dozens of
+ * pages.  So pages stay open, those that are written again and again for good,
+ * until as much time has gone into reading others in vain as protecting takes.
+ */
+static int protect_if_due(struct tr_digest *d, struct tr_error *err)
+{
+	const struct tr_page_piece *p = d->pieces.p;
+	uint64_t parts = 0;
+
+	for (size_t i = 0; i < d->pieces.n;
+	     i = p[i].open ? same_node(d, i) : i + 1)
+		parts += p[i].open;
+	return parts && d->wasted > parts * d->protect_ns ? protect(d, err) : 0;
 }
 
 static bool continues(const struct tr_vma *a, const struct tr_vma *b)
@@ -571,31 +707,25 @@ static void list_mappings(struct tr_digest *d)
 }
 
 /* All mappings in ascending order; what lies between them is gone. */
-static int take_mappings(struct tr_digest *d, const struct tr_own_runs *tracked,
-			 struct tr_error *err)
+static int take_mappings(struct tr_digest *d, struct tr_error *err)
 {
 	uint64_t at = 0;
-	size_t first = 0;
 
 	for (size_t i = 0; i < d->vmas.n; i++) {
 		const struct tr_vma *v = &d->vmas.v[i];
-		size_t last;
+		int r = 0;
 
 		if (!is_covered(d, v))
 			continue;
 		clear_pages(d, at, v->start, true);
 		at = v->end;
-		while (first < tracked->n && tracked->r[first].end <= v->start)
-			first++;
-		for (last = first; last < tracked->n &&
-		     tracked->r[last].start < v->end;)
-			last++;
 		if (v->flags & MAP_SHARED)
 			take_shared(d, v);
-		else if (last > first)
-			take_private(d, v, tracked->r + first, last - first,
-				     false);
-		else if (take_untracked(d, v, err) < 0)
+		else if (is_tracked(d, v))
+			r = take_tracked(d, v, err);
+		else
+			r = take_untracked(d, v, err);
+		if (r < 0)
 			return -1;
 	}
 	clear_pages(d, at, UINT64_MAX, true);
@@ -607,17 +737,22 @@ static void take_pieces(struct tr_digest *d)
 {
 	TR_AUTOFREE uint64_t *hash = tr_alloc((d->pieces.pages + 1) *
 					      sizeof *hash);
+	uint64_t begin = tr_now_ns(), ns, same = 0;
 	size_t k = 0;
 
 	tr_hash_pages(d->task, &d->shared->cpus, &d->pieces, hash);
+	ns = tr_now_ns() - begin;
 	d->work.pages_read += d->pieces.pages;
 	for (size_t i = 0; i < d->pieces.n; i++) {
 		const struct tr_page_piece *p = &d->pieces.p[i];
 
 		for (size_t j = 0; j < p->pages; j++, k++)
-			set_page(d, p->addr + j * TR_PAGE, hash[k],
-				 p->expect && p->expect[j] == hash[k]);
+			if (!set_page(d, p->addr + j * TR_PAGE, hash[k],
+				      p->expect && p->expect[j] == hash[k]))
+				same += p->open;
 	}
+	if (same)
+		d->wasted += ns * same / d->pieces.pages;
 }
 
 static void forget_pieces(struct tr_digest *d)
@@ -637,39 +772,21 @@ static int start_tracking(struct tr_digest *d, struct tr_error *err)
 	return d->refused && err->code != TR_EUNSUPPORTED ? -1 : 0;
 }
 
-/* Scan what is tracked and protect it anew. */
-static int scan_tracked(struct tr_digest *d, struct tr_own_runs *runs,
-			struct tr_error *err)
-{
-	if (d->writes < 0 ||
-	    tr_pagemap_own(d->pagemap, 0, ADDRESS_END, true, runs, err) == 0)
-		return 0;
-	if (err->code != TR_EUNSUPPORTED)
-		return -1;
-	close(d->writes);
-	d->writes = -1;
-	d->refused = true;
-	return 0;
-}
-
 static int update(struct tr_digest *d, struct tr_error *err)
 {
 	TR_AUTOCLOSE int pagemap = tr_pagemap_open(d->task->tid, err);
-	struct tr_own_runs tracked = {0};
 	int r;
 
 	d->pagemap = pagemap;
 	if (pagemap < 0 || tr_vmas_read(d->task->tid, &d->vmas, err) < 0)
 		return -1;
-	r = scan_tracked(d, &tracked, err);
-	if (r == 0)
-		r = take_mappings(d, &tracked, err);
+	r = take_mappings(d, err);
 	if (r == 0) {
 		take_pieces(d);
 		list_mappings(d);
+		r = protect_if_due(d, err);
 	}
 	forget_pieces(d);
-	tr_own_runs_release(&tracked);
 	return r;
 }
 

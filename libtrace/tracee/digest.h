@@ -10,7 +10,8 @@
  * mappings of devices.
  *
  * How it is computed is another matter.  Where the kernel tracks writes
- * (writes.h) only pages written since the last time are read.  Pages of private
+ * (writes.h) only pages written since they were last protected are read: those
+ * that are written all the time are not protected at all.  Pages of private
  * file mappings that were never written are hashed once for all address
  * spaces that map the file (file_pages.h says when that is not exact).  Shared mappings change without a trace in the
  * process and are read every time.
@@ -55,7 +56,7 @@ struct tr_digest_task {
 /*
  * Bring the digest up to date.  With `track` the kernel is asked to track
  * writes from now on, so that the next update is cheap; that costs the program
- * a page fault for each page written after an update.
+ * a page fault for a page that is written for the first time in a while.
  */
 int tr_digest_update(struct tr_digest *d, const struct tr_digest_task *t,
 		     bool track, struct tr_error *err) TR_MUST_CHECK;

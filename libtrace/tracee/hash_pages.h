@@ -15,6 +15,7 @@ struct tr_page_piece {
 	uint64_t addr;
 	size_t pages;
 	bool code; /* may hold the engine's patches */
+	bool open; /* tracked, but not protected now: the caller's, too */
 	uint64_t *expect; /* the caller's */
 };
 

@@ -25,6 +25,7 @@ struct pm_scan_arg {
 
 #define SCAN _IOWR('f', 16, struct pm_scan_arg)
 #define SCAN_WP_MATCHING 1u
+#define IS_WPALLOWED ((uint64_t)1 << 0)
 #define IS_WRITTEN ((uint64_t)1 << 1)
 #define IS_FILE ((uint64_t)1 << 2)
 #define IS_PRESENT ((uint64_t)1 << 3)
@@ -195,6 +196,57 @@ bool tr_pagemap_has_guards(int fd, uint64_t start, uint64_t end)
 	};
 
 	return ioctl(fd, SCAN, &arg) > 0;
+}
+
+/* Is there a page of the category?  1, 0, -1. */
+static int any_page(int fd, uint64_t start, uint64_t end, uint64_t category)
+{
+	struct page_region found;
+	struct pm_scan_arg arg = {
+		.size = sizeof arg, .start = start, .end = end,
+		.vec = (uintptr_t)&found, .vec_len = 1, .max_pages = 1,
+		.category_mask = category,
+		.category_anyof_mask = IS_PRESENT | IS_SWAPPED,
+		.return_mask = IS_PRESENT | IS_SWAPPED,
+	};
+
+	return tr_fault("pagemap-scan") ? -1 : ioctl(fd, SCAN, &arg);
+}
+
+int tr_pagemap_tracked(int fd, uint64_t start, uint64_t end)
+{
+	return any_page(fd, start, end, IS_WPALLOWED);
+}
+
+bool tr_pagemap_any(int fd, uint64_t start, uint64_t end)
+{
+	return any_page(fd, start, end, 0) != 0;
+}
+
+int tr_pagemap_open_to_writes(int fd, uint64_t start, uint64_t end,
+			      struct tr_own_runs *runs, struct tr_error *err)
+{
+	struct page_region found[SCAN_REGIONS];
+
+	while (start < end) {
+		struct pm_scan_arg arg = {
+			.size = sizeof arg, .start = start, .end = end,
+			.vec = (uintptr_t)found, .vec_len = SCAN_REGIONS,
+			.category_mask = IS_WRITTEN, .return_mask = IS_WRITTEN,
+		};
+		int n = ioctl(fd, SCAN, &arg);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return tr_fail_errno(err, "PAGEMAP_SCAN at 0x%" PRIx64,
+					     start);
+		for (int i = 0; i < n; i++)
+			add_own(runs, &(struct tr_own_run){
+				found[i].start, found[i].end, true, false});
+		start = arg.walk_end;
+	}
+	return 0;
 }
 
 static int present_entries(void *ctx, uint64_t addr, const uint64_t *entries,

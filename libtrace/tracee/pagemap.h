@@ -53,6 +53,24 @@ int tr_pagemap_own(int fd, uint64_t start, uint64_t end, bool protect,
 		   struct tr_own_runs *runs, struct tr_error *err)
 	TR_MUST_CHECK;
 
+/* Is a mapping tracked (writes.h), of which there are pages?  1, 0, or -1 where
+ * the kernel cannot tell. */
+int tr_pagemap_tracked(int fd, uint64_t start, uint64_t end);
+
+/*
+ * Append what is not write-protected of a tracked mapping: pages that were
+ * written since they were, and pages that are not there.  Parts for which there
+ * is no page table are left out.  This is many times faster than to ask for
+ * anything else: the kernel has a loop of its own for it (fast path in
+ * pagemap_scan_pmd_entry, fs/proc/task_mmu.c).
+ */
+int tr_pagemap_open_to_writes(int fd, uint64_t start, uint64_t end,
+			      struct tr_own_runs *runs, struct tr_error *err)
+	TR_MUST_CHECK;
+
+/* Is there any page in [start, end), swapped out or not? */
+bool tr_pagemap_any(int fd, uint64_t start, uint64_t end);
+
 /* Append all pages of [start, end) that are in the process's page tables. */
 int tr_pagemap_present(int fd, uint64_t start, uint64_t end,
 		       struct tr_own_runs *runs, struct tr_error *err)

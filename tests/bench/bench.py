@@ -520,12 +520,14 @@ def states(trace):
 
 def row_digest(bench):
     """State digests of a process with a gigabyte of memory that writes a
-    megabyte of it every 10 ms: what they cost, in time and in the trace, and
-    how fast the gigabyte is read and hashed at the end."""
+    megabyte of it every 10 ms, pages anywhere or always the same ones: what
+    they cost, in time and in the trace, and how fast the gigabyte is read and
+    hashed at the end."""
     where = fresh(bench, "digest")
     errors = os.path.join(bench.place, "errors")
     argv = [program("resident"), "1024", "100"]
-    runs = {"native": [], "off": [], "exit": [], "10ms": []}
+    runs = {"native": [], "off": [], "exit": [], "10ms": [],
+            "native_same": [], "same": []}
     bytes_of, states_of = {}, {}
     for _ in range(RUNS):
         runs["native"].append(run(argv, errors))
@@ -537,6 +539,12 @@ def row_digest(bench):
             check_recording(runs[when][-1], trace, errors)
             bytes_of[when] = size_of(os.path.join(trace, "chunks"))
             states_of[when] = states(trace)
+        runs["native_same"].append(run([*argv, "same"], errors))
+        trace = os.path.join(where, "same")
+        shutil.rmtree(trace, ignore_errors=True)
+        runs["same"].append(run([tool("record"), "--digest=10ms", "-o", trace,
+                                 *argv, "same"], errors))
+        check_recording(runs["same"][-1], trace, errors)
     replay = [run([tool("replay"), os.path.join(where, "10ms")], errors)
               for _ in range(RUNS)]
     if any(r.status != 0 for r in replay):
@@ -546,6 +554,7 @@ def row_digest(bench):
            **{k: figures(r) for k, r in runs.items()},
            "replay": figures(replay),
            "record_ratio": round(wall["10ms"] / wall["native"], 2),
+           "same_ratio": round(wall["same"] / wall["native_same"], 2),
            "replay_ratio": round(median(replay, "wall") / wall["native"], 2),
            "states": states_of["10ms"],
            "bytes_per_digest": round((bytes_of["10ms"] - bytes_of["off"]) /
@@ -553,7 +562,8 @@ def row_digest(bench):
            "gb_per_s": round(2 ** 30 / 1e9 /
                              max(wall["exit"] - wall["off"], 1e-3), 2)}
     print(f"digest    native {wall['native']:.2f} s, recorded with 10ms "
-          f"{row['record_ratio']:.2f}, replayed {row['replay_ratio']:.2f}; "
+          f"{row['record_ratio']:.2f}, with the same pages written again "
+          f"{row['same_ratio']:.2f}, replayed {row['replay_ratio']:.2f}; "
           f"{row['states']} states of {row['bytes_per_digest']:.0f} bytes; "
           f"1 GB at {row['gb_per_s']:.1f} GB/s", flush=True)
     bench.emit(row)

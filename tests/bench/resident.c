@@ -1,8 +1,11 @@
 /*
  * A program with much memory that changes little of it at a time:
  *
- *   resident MB ROUNDS    each round writes 256 pages, computes for some 10 ms,
- *                         and makes one system call
+ *   resident MB ROUNDS [same]
+ *
+ * Each round writes 256 pages, computes for some 10 ms, and makes one system
+ * call.  The pages are others in every round, anywhere in the memory; with
+ * `same` they are those of one buffer.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -25,8 +28,8 @@ static uint64_t next(void)
 
 int main(int argc, char **argv)
 {
-	if (argc != 3) {
-		fprintf(stderr, "usage: resident MB ROUNDS\n");
+	if (argc < 3 || argc > 4) {
+		fprintf(stderr, "usage: resident MB ROUNDS [same]\n");
 		return 2;
 	}
 	size_t bytes = (size_t)atol(argv[1]) << 20;
@@ -41,8 +44,11 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < bytes / sizeof *memory; i++)
 		memory[i] = i * 0x9e3779b97f4a7c15;
 	for (long round = atol(argv[2]); round > 0; round--) {
-		for (int i = 0; i < WRITES; i++)
-			memory[next() % (bytes / PAGE) * (PAGE / 8)] = next();
+		for (uint64_t i = 0; i < WRITES; i++) {
+			uint64_t page = argc == 4 ? i : next() % (bytes / PAGE);
+
+			memory[page * (PAGE / 8)] = next();
+		}
 		for (int i = 0; i < WORK; i++)
 			sum += next();
 		syscall(SYS_getppid);

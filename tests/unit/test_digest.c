@@ -36,6 +36,7 @@
 static struct plan {
 	uint64_t random;
 	unsigned op;
+	enum { AT_RANDOM, FILL, GO_ON, CUT } wanted;
 	uint64_t touched; /* an address the last step changed, or 0 */
 } *plan;
 
@@ -151,6 +152,16 @@ static void drop_pages(const struct region *g, int advice)
 		advice);
 }
 
+/* The end goes with its page tables, and comes back as zeros in the same
+ * mapping. */
+static void cut_and_grow(struct region *g, size_t keep)
+{
+	if (mremap(g->at, g->pages * PAGE, keep * PAGE, 0) == MAP_FAILED)
+		return;
+	if (mremap(g->at, keep * PAGE, g->pages * PAGE, 0) == MAP_FAILED)
+		g->pages = keep;
+}
+
 static void __attribute__((noinline)) use_stack(size_t depth)
 {
 	volatile uint8_t frame[PAGE];
@@ -192,11 +203,25 @@ static void fork_a_child(void)
 		_exit(5);
 }
 
+static void wanted_step(struct region *g)
+{
+	if (plan->wanted == FILL) {
+		map_region(g, 4);
+		memset(g->at, 1, g->pages * PAGE);
+	} else if (plan->wanted == CUT) {
+		cut_and_grow(g, 1);
+	}
+}
+
 static void step(void)
 {
 	struct region *g = &region[random_below(REGIONS)];
 
 	plan->touched = 0;
+	if (plan->wanted) {
+		wanted_step(&region[0]);
+		return;
+	}
 	plan->op = (unsigned)random_below(16);
 	if (!g->at) {
 		map_region(g, (int)random_below(5));
@@ -216,6 +241,7 @@ static void step(void)
 	case 8: read_into(g); break;
 	case 9: fork_a_child(); break;
 	case 10: read_region(g); break;
+	case 11: cut_and_grow(g, 1 + random_below(g->pages)); break;
 	default: write_region(g); break;
 	}
 }
@@ -474,6 +500,31 @@ static void follow(uint64_t seed, int steps, bool tracked)
 	tr_digester_free(shared);
 }
 
+/* Enough pages for page tables of their own. */
+static void test_pages_that_go_with_their_tables(void)
+{
+	struct tr_digester *shared = tr_digester_new();
+	struct tr_digest *kept = tr_digest_new(shared);
+	pid_t pid = start(1);
+	struct tr_digest_task t = {.tid = pid, .may_call = true};
+	struct tr_error err;
+	bool is_copy;
+
+	for (unsigned i = FILL; i <= CUT; i++) {
+		struct tr_digest *anew = tr_digest_new(shared);
+
+		plan->wanted = i;
+		CHECK(next_step(pid, &is_copy) == pid);
+		CHECK(tr_digest_update(kept, &t, true, &err) == 0);
+		CHECK(tr_digest_update(anew, &t, false, &err) == 0);
+		CHECK(tr_digest_root(kept) == tr_digest_root(anew));
+		tr_digest_free(anew);
+	}
+	end(pid);
+	tr_digest_free(kept);
+	tr_digester_free(shared);
+}
+
 static bool kernel_tracks(void)
 {
 	struct tr_digester *shared = tr_digester_new();
@@ -531,5 +582,6 @@ int main(void)
 	sigprocmask(SIG_BLOCK, &chld, NULL);
 	RUN(test_digest_without_the_kernels_help);
 	RUN(test_tracked_digest_is_that_of_memory);
+	RUN(test_pages_that_go_with_their_tables);
 	return check_status();
 }
