@@ -12,12 +12,16 @@
  * programs share and one of them can write is beyond this scheme: the member
  * stops.
  */
+#include <fcntl.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include "libtrace/base/alloc.h"
+#include "libtrace/base/io.h"
 #include "libtrace/model/syscalls.h"
 #include "libtrace/replay/replayer.h"
 
@@ -198,11 +202,51 @@ static void follow_mapping(struct tr_calls *c, const struct tr_event *ev)
 	}
 }
 
+/* What the code at addr is, as its stored file has it. */
+static void read_code(const struct tr_replay *r, const struct tr_calls *c,
+		      uint64_t addr, void *buf, size_t n)
+{
+	const struct tr_text *t = c->text;
+	char name[32];
+
+	while (t < c->text + c->ntext && (addr < t->start || addr >= t->end))
+		t++;
+	if (t == c->text + c->ntext)
+		return;
+	snprintf(name, sizeof name, "files/%u", t->file);
+	TR_AUTOCLOSE int fd = openat(tr_reader_dirfd(r->reader), name,
+				     O_RDONLY | O_CLOEXEC | O_NOFOLLOW |
+				     O_NONBLOCK);
+	/* What is not in the file stays 0, as in memory. */
+	if (fd < 0 || pread(fd, buf, n, (off_t)(addr - t->start + t->offset)) < 0)
+		return;
+}
+
+/* The event changed the site; here the same is only known of it. */
+static void learn(struct tr_replay *r, struct tr_calls *c,
+		  const struct tr_event *ev, uint64_t at,
+		  struct tr_patchable what)
+{
+	struct tr_stub s = {.at = at, .what = what,
+			    .way = {.via = tr_event_get(ev, TR_F_VIA),
+				    .hole = tr_event_get(ev, TR_F_VALUE)}};
+	uint64_t lead = tr_stub_lead(&s);
+
+	if (!tr_event_has(ev, TR_F_VALUE) || what.length > sizeof s.insn)
+		return;
+	read_code(r, c, at, s.insn, what.length);
+	read_code(r, c, s.way.hole, s.hole, sizeof s.hole);
+	if (s.way.via)
+		read_code(r, c, s.way.via, s.via, lead ? lead : TR_NEAR_JUMP);
+	TR_GROW(c->stub, c->n, c->cap);
+	c->stub[c->n++] = s;
+	tr_known_learn(&r->known, c, at);
+}
+
 /* What other members' programs teach of sites in the code: see apply.c. */
 static void follow_code(struct tr_replay *r, const struct tr_event *ev)
 {
 	struct other *of = r->member->stream, *o = &of[ev->stream];
-	uint64_t hole = tr_event_get(ev, TR_F_VALUE);
 	uint32_t child = (uint32_t)tr_event_get(ev, TR_F_CHILD_STREAM);
 
 	switch (ev->type) {
@@ -216,17 +260,12 @@ static void follow_code(struct tr_replay *r, const struct tr_event *ev)
 		break;
 	case TR_EV_SYSCALL:
 		follow_mapping(&o->calls, ev);
-		if (tr_event_has(ev, TR_F_VALUE))
-			tr_known_learn(&r->known, &o->calls, ev->regs.rip - 2,
-				       TR_PATCH_CALL, hole);
+		learn(r, &o->calls, ev, ev->regs.rip - 2, TR_PATCH_CALL);
 		break;
 	case TR_EV_INSN:
-		if (tr_event_has(ev, TR_F_VALUE))
-			tr_known_learn(&r->known, &o->calls, ev->regs.rip,
-				       (struct tr_patchable){
-				       (enum tr_insn)tr_event_get(ev, TR_F_INSN),
-				       (uint8_t)tr_event_get(ev, TR_F_LENGTH)},
-				       hole);
+		learn(r, &o->calls, ev, ev->regs.rip, (struct tr_patchable){
+		      (enum tr_insn)tr_event_get(ev, TR_F_INSN),
+		      (uint8_t)tr_event_get(ev, TR_F_LENGTH)});
 		break;
 	default:
 		break;
