@@ -137,6 +137,26 @@ kept_page() {
 		stdout >/dev/null || fail "event $first: $(cat stdout)"
 	expect 1 trace-verify --replay -f json t
 	jq -se 'any(.[]; .type == "problem") and (.[-1].valid | not)' stdout
+	# The original is there, and tells which page it is.
+	page=$(trace-dump -f json --maps t | jq -r --argjson f "$file" \
+		'select(.file == $f and .offset == 0).start' | head -1)
+	expect 1 trace-replay -f json t
+	jq -se --arg page "page $page" 'any(.[]; .type == "divergence" and
+		(.what | contains($page)) and (.detail | contains(
+		"stored file was changed")))' stdout ||
+		fail "$page: $(cat stdout)"
+	expect 1 trace-verify -f json t
+	jq -se 'any(.[]; .offset == 0 and (.what | contains("1 page ")))' stdout
+	# One that was changed in the same way tells nothing.
+	path=$(trace-dump -f json --files t |
+		jq -r --argjson f "$file" 'select(.file == $f).path')
+	mv "$path" kept
+	cp "t/files/$file" "$path"
+	expect 1 trace-verify -f text t
+	expect 1 trace-replay -f text t
+	mv kept "$path"
+	[[ $stderr != *'page 0x'* ]] || fail "$stderr"
+	has "$stderr" '/p: recorded'
 }
 
 @test "verify --replay: a whole trace is identical" {

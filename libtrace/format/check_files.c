@@ -3,17 +3,21 @@
  * digests recorded for them, and names that do not belong in a trace.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "libtrace/base/alloc.h"
+#include "libtrace/base/io.h"
 #include "libtrace/base/sha256.h"
 #include "libtrace/format/checker.h"
 #include "libtrace/format/chunk.h"
 
 /* "files/4294967295" */
 #define FILE_NAME_SIZE 24
+#define PAGE 4096u
 
 static int digest(const struct tr_check_file *f, const struct tr_part *part,
 		  uint8_t sha256[TR_SHA256_SIZE], struct tr_error *err)
@@ -22,6 +26,56 @@ static int digest(const struct tr_check_file *f, const struct tr_part *part,
 		return tr_sha256_pages_fd(part->fd, sha256, err);
 	return tr_sha256_range(part->fd, (off_t)part->start, part->size, sha256,
 			       err);
+}
+
+/*
+ * Where the original has the recorded digest still: the first page in which
+ * the stored file differs from it, and in how many it does.  0: not known.
+ */
+static uint64_t compare_original(const struct tr_check_file *f,
+				 const struct tr_part *part, uint64_t *first)
+{
+	TR_AUTOCLOSE int fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW |
+				   O_NONBLOCK);
+	struct tr_part whole = {.fd = fd};
+	uint8_t sha256[TR_SHA256_SIZE], a[PAGE], b[PAGE];
+	struct tr_error ignored;
+	struct stat st;
+	uint64_t n = 0;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return 0;
+	whole.size = (uint64_t)st.st_size;
+	if (digest(f, &whole, sha256, &ignored) < 0 ||
+	    memcmp(sha256, f->sha256, sizeof sha256) != 0)
+		return 0;
+	for (uint64_t at = 0; at < whole.size && at < part->size; at += PAGE) {
+		size_t room = part->size - at < PAGE ? part->size - at : PAGE;
+		ssize_t have = tr_pread_full(fd, a, room, (off_t)at);
+
+		if (have < 0 ||
+		    tr_pread_full(part->fd, b, room,
+				  (off_t)(part->start + at)) != have)
+			return n;
+		if (memcmp(a, b, (size_t)have) != 0 && n++ == 0)
+			*first = at;
+	}
+	return n;
+}
+
+static void report_change(struct tr_checker *c, const struct tr_check_file *f,
+			  const char *name, const struct tr_part *part)
+{
+	uint64_t first = 0, n = compare_original(f, part, &first);
+	char pages[96] = "";
+
+	if (n)
+		snprintf(pages, sizeof pages, "; %" PRIu64 " page%s not the "
+			 "original's, the first at offset 0x%" PRIx64, n,
+			 n == 1 ? " is" : "s are", first);
+	tr_checker_report(c, TR_ECORRUPT, name, n ? (int64_t)first : -1,
+			  f->event, "%s: changed since it was recorded: the "
+			  "SHA-256 differs%s", f->path, pages);
 }
 
 static void check_content(struct tr_checker *c, const struct tr_check_file *f,
@@ -45,9 +99,7 @@ static void check_content(struct tr_checker *c, const struct tr_check_file *f,
 		tr_checker_report(c, TR_ESYS, name, -1, f->event, "%s: %s",
 				  f->path, err.text);
 	else if (memcmp(sha256, f->sha256, sizeof sha256) != 0)
-		tr_checker_report(c, TR_ECORRUPT, name, -1, f->event,
-				  "%s: changed since it was recorded: the "
-				  "SHA-256 differs", f->path);
+		report_change(c, f, name, part);
 }
 
 static void check_file(struct tr_checker *c, uint64_t id,

@@ -182,6 +182,16 @@ enum rep_part rep_member_part(struct tr_replay *r, const struct tr_event *ev);
 int64_t rep_member_cpu(const struct rep_member *m);
 void rep_member_free(struct rep_member *m);
 
+/* originals.c */
+/*
+ * Which pages of a mapping of a stored file, whose digest is `own` where
+ * `recorded` was recorded, are not those of the original, with the hashes they
+ * had; the first `room` of them.  0 when the original does not tell.
+ */
+size_t rep_changed_pages(const struct rtask *t, const struct tr_map *m,
+			 uint64_t recorded, uint64_t own,
+			 struct tr_page_hash *page, size_t room);
+
 /* evidence.c */
 enum applied rep_diverged(struct tr_replay *r, struct rtask *t,
 			  const char *fmt, ...)

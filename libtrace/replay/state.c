@@ -156,6 +156,29 @@ static void put_own(struct pages *p, const struct tr_event *own, uint64_t end)
 				 "to 0x%" PRIx64, page.hash);
 }
 
+/* Pages of stored files that were changed since. */
+static void put_files(struct pages *p, const struct rtask *t,
+		      const struct tr_event *own)
+{
+	struct tr_page_hash page[LINES];
+
+	for (size_t i = 0; i < p->recorded->nmap; i++) {
+		uint64_t was = tr_map_digest(p->recorded, i);
+		uint64_t is = tr_map_digest(own, i);
+		size_t n = was == is ? 0 :
+			   rep_changed_pages(t, &p->recorded->map[i], was, is,
+					     page, LINES);
+
+		for (size_t k = 0; k < n && k < LINES; k++)
+			add_page(p, page[k].addr, "recorded 0x%" PRIx64
+				 ", replayed 0x%" PRIx64 ": the stored file "
+				 "was changed", page[k].hash,
+				 tr_digest_page(t->as->digest, page[k].addr));
+		if (n > LINES)
+			p->n += n - LINES;
+	}
+}
+
 static enum applied memory_differs(struct tr_replay *r, struct rtask *t,
 				   const struct tr_event *own)
 {
@@ -164,6 +187,7 @@ static enum applied memory_differs(struct tr_replay *r, struct rtask *t,
 	size_t maps = put_mappings(&b, &r->ev, own);
 
 	put_own(&p, own, put_recorded(&p, t->as->digest));
+	put_files(&p, t, own);
 	if (p.n > LINES)
 		put(&b, "and %zu more pages\n", p.n - LINES);
 	tr_buf_put_u8(&b, '\0');
