@@ -155,8 +155,8 @@ kept_page() {
 	expect 1 trace-verify -f text t
 	expect 1 trace-replay -f text t
 	mv kept "$path"
-	[[ $stderr != *'page 0x'* ]] || fail "$stderr"
-	has "$stderr" '/p: recorded'
+	grep '/p: recorded' stderr
+	[ "$(grep -c 'page 0x' stderr)" = 0 ]
 }
 
 @test "verify --replay: a whole trace is identical" {

@@ -235,8 +235,7 @@ static void jump_from(struct tr_replay *r, struct rtask *t, uint64_t at,
 	tr_known_learn(&r->known, &t->as->calls, at);
 }
 
-/* By the kernel, whoever asked it. */
-static bool was_made(const struct tr_event *ev)
+bool rep_was_made(const struct tr_event *ev)
 {
 	uint64_t origin = tr_event_get(ev, TR_F_ORIGIN);
 
@@ -268,7 +267,7 @@ static enum applied apply_syscall(struct tr_replay *r, struct rtask *t,
 	follow_stack_limit(r, t);
 	if (change_mapped_file(r, err) < 0)
 		return TROUBLE;
-	if (sys && sys->class == TR_SYS_MAP && was_made(&r->ev)) {
+	if (sys && sys->class == TR_SYS_MAP && rep_was_made(&r->ev)) {
 		how = rep_apply_mapping(r, t, err);
 		if (how != AGREED)
 			return how;

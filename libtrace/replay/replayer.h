@@ -134,6 +134,8 @@ int rep_apply_mem(struct tr_replay *r, struct rtask *t, struct tr_error *err)
 int rep_set_state(struct tr_replay *r, struct rtask *t,
 		  const struct tr_regs *regs, struct tr_error *err)
 	TR_MUST_CHECK;
+/* Was the call made by the kernel, whoever asked it? */
+bool rep_was_made(const struct tr_event *ev);
 /* Does the signal event stem from an instruction of the task itself? */
 bool rep_is_fault(const struct tr_event *ev);
 

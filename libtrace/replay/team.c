@@ -182,8 +182,7 @@ static void follow_mapping(struct tr_calls *c, const struct tr_event *ev)
 	int64_t result = (int64_t)tr_event_get(ev, TR_F_RESULT);
 	const struct tr_regs *g = &ev->regs;
 
-	if (!sys || sys->class != TR_SYS_MAP ||
-	    tr_event_get(ev, TR_F_ORIGIN) != TR_ORIGIN_KERNEL ||
+	if (!sys || sys->class != TR_SYS_MAP || !rep_was_made(ev) ||
 	    (result < 0 && result > -4096))
 		return;
 	switch (tr_event_get(ev, TR_F_NR)) {
