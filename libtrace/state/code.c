@@ -19,6 +19,9 @@ struct image {
 	const Elf64_Phdr *phdr;
 	size_t phnum;
 	struct tr_starts starts;
+	/* How far a function has been decoded: the next site of the same is
+	 * behind that.  Offsets into a segment's bytes. */
+	size_t function, decoded;
 };
 
 static bool parse_elf(struct image *im)
@@ -105,20 +108,24 @@ enum tr_insn tr_insn_decode(const uint8_t *bytes, size_t n, struct tr_site *site
 /*
  * The start of the instruction that covers `at`, decoding from a function's
  * start; SIZE_MAX when that meets bytes that are no code.  Offsets into a
- * segment's bytes.
+ * segment's bytes; `at` never decreases within a segment.
  */
-static size_t covering(const struct decoders *d, const uint8_t *code,
-		       size_t start, size_t at, size_t size)
+static size_t covering(struct image *im, const struct decoders *d,
+		       const uint8_t *code, size_t start, size_t at,
+		       size_t size)
 {
+	if (im->function != start)
+		im->decoded = im->function = start;
 	for (;;) {
 		ZydisDecodedInstruction insn;
 
 		if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(
-			&d->minimal, NULL, code + start, size - start, &insn)))
+			&d->minimal, NULL, code + im->decoded,
+			size - im->decoded, &insn)))
 			return SIZE_MAX;
-		if (start + insn.length > at)
-			return start;
-		start += insn.length;
+		if (im->decoded + insn.length > at)
+			return im->decoded;
+		im->decoded += insn.length;
 	}
 }
 
@@ -163,7 +170,7 @@ static bool could_be(const uint8_t *p, size_t left)
 	}
 }
 
-static void add_candidate(const struct image *im, const Elf64_Phdr *ph,
+static void add_candidate(struct image *im, const Elf64_Phdr *ph,
 			  const struct decoders *d, size_t at,
 			  struct tr_sites *sites)
 {
@@ -174,7 +181,8 @@ static void add_candidate(const struct image *im, const Elf64_Phdr *ph,
 	int32_t displacement;
 
 	if (start != UINT64_MAX && start >= ph->p_vaddr)
-		insn = covering(d, code, start - ph->p_vaddr, at, ph->p_filesz);
+		insn = covering(im, d, code, start - ph->p_vaddr, at,
+				ph->p_filesz);
 	if (insn == SIZE_MAX) {
 		sites->undecided++;
 		sites->undecided_cpuid += code[at + 1] == 0xa2;
@@ -191,18 +199,33 @@ static void add_candidate(const struct image *im, const Elf64_Phdr *ph,
 	sites->s[sites->n++] = site;
 }
 
-/* 0f occurs every few dozen bytes: look at 16 bytes at a time. */
-static void scan_segment(const struct image *im, const Elf64_Phdr *ph,
+/* Where 0f is followed by one of the bytes that could_be knows, of the 16 bytes
+ * at p. */
+static unsigned pairs_at(const uint8_t *p)
+{
+	const __m128i first = _mm_loadu_si128((const void *)p);
+	const __m128i second = _mm_loadu_si128((const void *)(p + 1));
+	__m128i known = _mm_cmpeq_epi8(second, _mm_set1_epi8(0x31));
+
+	known = _mm_or_si128(known, _mm_cmpeq_epi8(second,
+						   _mm_set1_epi8((char)0xa2)));
+	known = _mm_or_si128(known, _mm_cmpeq_epi8(second, _mm_set1_epi8(1)));
+	known = _mm_or_si128(known, _mm_cmpeq_epi8(second,
+						   _mm_set1_epi8((char)0xc7)));
+	known = _mm_and_si128(known, _mm_cmpeq_epi8(first,
+						    _mm_set1_epi8(0x0f)));
+	return (unsigned)_mm_movemask_epi8(known);
+}
+
+static void scan_segment(struct image *im, const Elf64_Phdr *ph,
 			 const struct decoders *d, struct tr_sites *sites)
 {
 	const uint8_t *code = im->data + ph->p_offset;
-	const __m128i escape = _mm_set1_epi8(0x0f);
 	size_t size = ph->p_filesz;
 
+	im->function = SIZE_MAX;
 	for (size_t i = 0; i + 17 <= size; i += 16) {
-		__m128i bytes = _mm_loadu_si128((const void *)(code + i));
-		unsigned hits = (unsigned)_mm_movemask_epi8(
-			_mm_cmpeq_epi8(bytes, escape));
+		unsigned hits = pairs_at(code + i);
 
 		for (; hits; hits &= hits - 1) {
 			size_t at = i + (unsigned)__builtin_ctz(hits);
