@@ -305,6 +305,29 @@ static uint8_t lead_of(const struct window *w, bool *one)
 	return 0;
 }
 
+/*
+ * Could a branch from elsewhere lead between lo and hi?  Unlikely parts of a
+ * function are functions of their own, far away, and come back anywhere.
+ * Bytes that look like JMP, CALL or Jcc rel32 count, be they one or not.
+ */
+static bool is_entered_from_afar(const struct elf *e, const Elf64_Phdr *ph,
+				 uint64_t lo, uint64_t hi)
+{
+	const uint8_t *p = e->data + ph->p_offset;
+
+	for (uint64_t i = 1; i + 5 <= ph->p_filesz; i++) {
+		int32_t distance = (int32_t)tr_get_le32(p + i + 1);
+		uint64_t to = ph->p_vaddr + i + 5 +
+			      (uint64_t)(int64_t)distance;
+
+		if (to > lo && to < hi &&
+		    ((p[i] & 0xfe) == 0xe8 ||
+		     (p[i - 1] == 0x0f && (p[i] & 0xf0) == 0x80)))
+			return true;
+	}
+	return false;
+}
+
 /* Padding that something jumps to is none. */
 static void drop_targets(struct window *w)
 {
@@ -373,13 +396,16 @@ static struct tr_gap tail_of(const Elf64_Phdr *ph)
 	return tail;
 }
 
+/* Nobody needs padding who has a lead and room for the jump there. */
+#define TAIL_AMPLE 512u
+
 static void collect(const struct elf *e, uint64_t offset, uint64_t reach,
 		    struct tr_room *room)
 {
 	const Elf64_Phdr *ph = segment_of(e, offset);
 	struct window w = {0};
 	uint64_t addr;
-	size_t i;
+	size_t i, own;
 
 	if (!ph)
 		return;
@@ -389,16 +415,27 @@ static void collect(const struct elf *e, uint64_t offset, uint64_t reach,
 	w.site = addr;
 	w.lo = addr - reach;
 	w.hi = addr + reach;
+	own = first_above(e, addr);
+	own -= own > 0;
+	if (own < e->n)
+		take_function(e, own, &w);
+	room->lead = lead_of(&w, &room->lead_is_one);
+	if (!room->lead_is_one &&
+	    is_entered_from_afar(e, ph, addr - room->lead, addr))
+		room->lead = 0;
+	room->tail = tail_of(ph);
+	if (room->lead && room->lead_is_one &&
+	    room->tail.end - room->tail.start >= TAIL_AMPLE)
+		return;
 	i = first_above(e, w.lo);
 	for (i -= i > 0; i < e->n && entry_start(e, i) < w.hi; i++)
-		take_function(e, i, &w);
+		if (i != own)
+			take_function(e, i, &w);
 	drop_targets(&w);
 	for (i = 0; i < w.n; i++)
 		room->gap[room->n++] = (struct tr_gap){
 			offset + (w.gap[i].start - addr),
 			offset + (w.gap[i].end - addr)};
-	room->lead = lead_of(&w, &room->lead_is_one);
-	room->tail = tail_of(ph);
 }
 
 void tr_padding_near(int fd, uint64_t offset, uint64_t reach,

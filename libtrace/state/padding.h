@@ -40,8 +40,8 @@ bool tr_lead_moves(const uint8_t *bytes, size_t n);
  * The room around the instruction at a file offset.  Gaps are the padding
  * within `reach` bytes of it: fillers (NOP, INT3) behind the returns and jumps
  * of functions, to which no branch of theirs leads, and between the end of one
- * function and the start of the next.  The unwind table (.eh_frame_hdr) tells
- * where functions are.
+ * function and the start of the next; they are not looked for where a lead and
+ * the tail will do.  The unwind table (.eh_frame_hdr) tells where functions are.
  */
 void tr_padding_near(int fd, uint64_t offset, uint64_t reach,
 		     struct tr_room *room);

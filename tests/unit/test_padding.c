@@ -110,12 +110,30 @@ __asm__(
 	"	syscall\n"
 	"	ret\n"
 	"	.cfi_endproc\n"
+	"pad_seventh:\n"
+	"	.cfi_startproc\n"
+	"	test %edi, %edi\n"
+	"	jne pad_unlikely\n"
+	"	mov %r12d, %eax\n"
+	"6:	mov %esi, %ecx\n"
+	"	.globl pad_come_back\n"
+	"pad_come_back:\n"
+	"	syscall\n"
+	"	ret\n"
+	"	.cfi_endproc\n"
+	"	.p2align 12\n"
+	"pad_unlikely:\n"
+	"	.cfi_startproc\n"
+	"	xor %eax, %eax\n"
+	"	jmp 6b\n"
+	"	.cfi_endproc\n"
 	"	.p2align 12\n");
 
 extern const char pad_ret[], pad_ret_end[], pad_executed[], pad_target[],
 	pad_between[], pad_between_end[], pad_falls[], pad_data[], pad_led[],
 	pad_inside[], pad_longer[], pad_entered[], pad_joined[],
-	pad_two[], pad_memory[], pad_switch_one[], pad_switch_two[];
+	pad_two[], pad_memory[], pad_switch_one[], pad_switch_two[],
+	pad_come_back[];
 
 static uintptr_t base;
 
@@ -239,6 +257,7 @@ static void test_indirect(void)
 {
 	CHECK(room_near(pad_switch_one, 128).lead == 5);
 	CHECK(!room_near(pad_switch_two, 128).lead);
+	CHECK(!room_near(pad_come_back, 128).lead);
 }
 
 static void test_moves(void)
