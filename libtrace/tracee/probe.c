@@ -88,17 +88,28 @@ int tr_probe_show(struct tr_probe *p)
 	return 0;
 }
 
-/* What the program has written over the breakpoint meanwhile stays. */
-int tr_probe_hide(struct tr_probe *p)
+/* The program may have written over the breakpoint and behind it meanwhile: that
+ * is the code then.  False when the breakpoint is not there any more. */
+static bool learn_code(struct tr_probe *p)
 {
 	uint8_t now[TR_RELOCATE_MAX];
+	bool there;
+	size_t kept;
 
+	if (tr_memory_read(p->tid, p->site, now, p->readable) < 0)
+		return false;
+	there = memcmp(now, p->planted, p->len) == 0;
+	kept = there ? p->len : 0;
+	memcpy(p->original + kept, now + kept, p->readable - kept);
+	return there;
+}
+
+int tr_probe_hide(struct tr_probe *p)
+{
 	if (!p->shown)
 		return 0;
 	p->shown = false;
-	if (p->prot & PROT_WRITE && !p->guarded &&
-	    (tr_memory_read(p->tid, p->site, now, p->len) < 0 ||
-	     memcmp(now, p->planted, p->len) != 0))
+	if (p->prot & PROT_WRITE && !p->guarded && !learn_code(p))
 		return 0;
 	return tr_memory_write(p->tid, p->site, p->original, p->len);
 }
