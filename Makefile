@@ -62,7 +62,8 @@ COMPLETIONS := $(foreach t,$(TOOLS),$(BUILD)/completions/bash/$(t) \
 UNITS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c))
 FUZZERS := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/%,$(wildcard tests/fuzz/*.c))
 WORKLOADS := $(patsubst tests/workloads/%.c,$(BUILD)/workloads/%,$(wildcard tests/workloads/*.c)) \
-	$(BUILD)/workloads/async_loops-O0 $(BUILD)/workloads/async_loops-O3
+	$(BUILD)/workloads/async_loops-O0 $(BUILD)/workloads/async_loops-O3 \
+	$(BUILD)/workloads/spins-O0 $(BUILD)/workloads/spins-O3
 DEPS := $(BUILD)/.have-dependencies
 # For targets whose output should not drown in compiler lines.
 QUIET_MAKE = $(MAKE) -s --no-print-directory \
@@ -153,7 +154,13 @@ $(BUILD)/workloads/%: tests/workloads/%.c | $(DEPS)
 	@mkdir -p $(@D)
 	$(CC) $(WORKLOAD_FLAGS) -o $@ $<
 
+$(BUILD)/workloads/async_loops-O0 $(BUILD)/workloads/async_loops-O3: \
 $(BUILD)/workloads/async_loops-O%: tests/workloads/async_loops.c | $(DEPS)
+	@mkdir -p $(@D)
+	$(CC) $(WORKLOAD_FLAGS) -O$* -o $@ $<
+
+$(BUILD)/workloads/spins-O0 $(BUILD)/workloads/spins-O3: \
+$(BUILD)/workloads/spins-O%: tests/workloads/spins.c | $(DEPS)
 	@mkdir -p $(@D)
 	$(CC) $(WORKLOAD_FLAGS) -O$* -o $@ $<
 

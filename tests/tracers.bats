@@ -118,6 +118,32 @@ x" ]
 	grep -q 'in main () at' rep.out
 }
 
+@test "gdb: attach to a program that computes and change a variable" {
+	need gdb
+	cat >busy.c <<-'END'
+		#include <stdio.h>
+		volatile int value;
+		volatile long n;
+		int main(void)
+		{
+			puts("begins");
+			fflush(stdout);
+			while (!value)
+				n++;
+			printf("value %d, %ld\n", value, n);
+			return 0;
+		}
+	END
+	gcc -g -o busy busy.c
+	varies=1 same 0 sh -c 'mkfifo pipe; ../busy >pipe & p=$!; exec 3<pipe
+		read begun <&3
+		gdb -nx -batch -p $p -ex "print n > 0" \
+			-ex "set var value = 9" -ex detach
+		read line <&3; echo "$line"; wait $p'
+	grep -q '^\$1 = 1$' rep.out
+	grep -q '^value 9, [1-9]' rep.out
+}
+
 @test "leak checkers stop the world" {
 	cat >leak.c <<-'END'
 		#include <pthread.h>

@@ -132,6 +132,28 @@ lucky() {
 	done
 }
 
+@test "waiting loops compiled with less and more optimisation" {
+	for _ in 1 2 3; do
+		once spins-O0
+		once spins-O3
+	done
+}
+
+# points REASON: how many there are in the trace.
+points() {
+	trace-dump -f json -T async t | grep -c "\"reason\":\"$1\"" || true
+}
+
+# Only loops that may be either are taken for it, and not for long: 7 times in
+# each thread.
+@test "a thread that waits in a loop ends its turn, one that computes does not" {
+	once spins
+	[ "$(points spin)" -ge 30 ]
+	[ "$(points spin)" -gt $((4 * $(points preempt))) ]
+	once sums
+	[ "$(points spin)" -le 14 ]
+}
+
 @test "every workload has its test here" {
 	for source in "$BATS_TEST_DIRNAME"/workloads/*.c; do
 		name=$(basename "$source" .c)
@@ -194,6 +216,7 @@ lucky() {
 @test "workload: seccomp filter" { workload seccomp_filter; }
 @test "workload: self mem" { workload self_mem; }
 @test "workload: shm file" { workload shm_file; }
+@test "workload: shm halt" { workload shm_halt; }
 @test "workload: shm join" { workload shm_join; }
 @test "workload: shm mutex" { workload shm_mutex; }
 @test "workload: shm sysv" { workload shm_sysv; }
@@ -203,15 +226,18 @@ lucky() {
 @test "workload: sockets" { workload sockets; }
 @test "workload: spawn" { workload spawn; }
 @test "workload: spin" { workload spin; }
+@test "workload: spins" { workload spins; }
 @test "workload: stack" { workload stack; }
 @test "workload: stop continue" { workload stop_continue; }
 @test "workload: sudden ends" { workload sudden_ends; }
+@test "workload: sums" { REPEAT=4 workload sums; }
 @test "workload: thread exec" { workload thread_exec; }
 @test "workload: thread signals" { workload thread_signals; }
 @test "workload: thread storage" { workload thread_storage; }
 @test "workload: threads" { workload threads; }
 @test "workload: timers" { workload timers; }
 @test "workload: tracer attach" { workload tracer_attach; }
+@test "workload: tracer computing" { workload tracer_computing; }
 @test "workload: tracer follow" { workload tracer_follow; }
 @test "workload: tracer steps" { workload tracer_steps; }
 @test "workload: tracer threads" { workload tracer_threads; }

@@ -151,6 +151,8 @@ enum tr_async {
 	TR_ASYNC_SIGNAL = 1,  /* a signal waited for it */
 	TR_ASYNC_PREEMPT = 2, /* other tasks did */
 	TR_ASYNC_SAMPLE = 3,  /* nothing: at random */
+	TR_ASYNC_SPIN = 4,    /* it waited for other tasks in a loop */
+	TR_ASYNC_TRACER = 5,  /* its tracer stopped it */
 };
 
 /* Instructions whose result is recorded. */

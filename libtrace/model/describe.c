@@ -44,6 +44,10 @@ static const char *reason_name(uint64_t reason)
 		return "preempt";
 	case TR_ASYNC_SAMPLE:
 		return "sample";
+	case TR_ASYNC_SPIN:
+		return "spin";
+	case TR_ASYNC_TRACER:
+		return "tracer";
 	default:
 		return "?";
 	}
@@ -55,7 +59,10 @@ static const char *reason_text(uint64_t reason)
 	case TR_ASYNC_SIGNAL:
 		return "a signal";
 	case TR_ASYNC_PREEMPT:
+	case TR_ASYNC_SPIN:
 		return "another task";
+	case TR_ASYNC_TRACER:
+		return "its tracer";
 	default:
 		return "a look";
 	}

@@ -24,30 +24,44 @@
 #include "libtrace/tracee/relocate.h"
 #include "libtrace/tracee/tracee.h"
 
-/* A step costs some 20 us: so many are taken at most, and the first of them to
- * find a very good place. */
+/* A step costs some 20 us: so many are taken at most, these for the best place
+ * that there is. */
 #define STEPS_MAX 12
-#define CHOOSY_STEPS 8
+#define STEPS_BEST 8
+/* Code on both sides of a place in which it is looked for branches. */
+#define AROUND 96u
 
 /* A stop that has not come by then will not. */
 #define LOST_NS UINT64_C(20000000)
 
-/* Can a jump be put in place of the instructions at ip?  A very good place is one
- * where it takes none that others come to: these would trap each time. */
-static bool is_good_place(const struct task *t, uint64_t ip, bool very)
+/* What is said of a place by how a probe can be there: as a breakpoint that
+ * stops the task at every pass, as a jump over instructions that others come to,
+ * which would trap each time, as a jump. */
+enum place { STOPS, ENTERED, GOOD };
+
+static enum place place_at(const struct task *t, uint64_t ip)
 {
-	uint8_t code[TR_RELOCATE_MAX];
+	uint8_t code[2 * AROUND];
 	struct tr_relocated moved;
 	struct tr_error err;
-	size_t n = tr_memory_read_some(t->tid, ip, code, sizeof code);
+	size_t at = AROUND;
+	size_t n = tr_memory_read_some(t->tid, ip - at, code, sizeof code);
 
-	return tr_relocate(code, n, ip, TR_JUMP, ip, 0, &moved, &err) == 0 &&
-	       (!very || moved.straight >= TR_JUMP);
+	if (n <= at) { /* at the beginning of a mapping */
+		at = 0;
+		n = tr_memory_read_some(t->tid, ip, code, sizeof code);
+	}
+	if (tr_relocate(code + at, n - at < TR_RELOCATE_MAX ? n - at
+							    : TR_RELOCATE_MAX,
+			ip, TR_JUMP, ip, 0, &moved, &err) < 0)
+		return STOPS;
+	return moved.straight < TR_JUMP ||
+	       tr_branched_into(code, n, at, moved.taken) ? ENTERED : GOOD;
 }
 
 /* At a system call, or at a breakpoint of the recorder's, or already behind
  * one, with its signal still to come. */
-static bool at_an_event(const struct task *t, uint64_t ip)
+bool rec_at_an_event(const struct task *t, uint64_t ip)
 {
 	const struct tr_patches *ps = &t->as->patches;
 	uint8_t code[2];
@@ -66,7 +80,7 @@ static bool at_an_event(const struct task *t, uint64_t ip)
  * ignoring of SIGTRAP by a trap (force_sig_info_to_task in kernel/signal.c):
  * a mask can be put back, but not what is ignored.
  */
-static bool allow_traps(const struct task *t, uint64_t *mask)
+bool rec_allow_traps(const struct task *t, uint64_t *mask)
 {
 	const uint64_t trap = (uint64_t)1 << (SIGTRAP - 1);
 
@@ -77,7 +91,7 @@ static bool allow_traps(const struct task *t, uint64_t *mask)
 	       tr_tracee_set_sigmask(t->tid, *mask & ~trap) == 0;
 }
 
-static void forbid_traps(const struct task *t, uint64_t mask)
+void rec_forbid_traps(const struct task *t, uint64_t mask)
 {
 	if (mask >> (SIGTRAP - 1) & 1 &&
 	    tr_tracee_set_sigmask(t->tid, mask) < 0)
@@ -97,9 +111,7 @@ bool rec_still_computes(struct recorder *r, struct task *t, int status)
 	return true;
 }
 
-/* One instruction.  False when the task came to something else, which has been
- * handled, or is gone. */
-static bool step(struct recorder *r, struct task *t, uint64_t mask)
+bool rec_step(struct recorder *r, struct task *t, uint64_t mask)
 {
 	siginfo_t si;
 	int status;
@@ -113,7 +125,7 @@ static bool step(struct recorder *r, struct task *t, uint64_t mask)
 		    si.si_code == TRAP_TRACE)
 			return true;
 	} while (rec_still_computes(r, t, status));
-	forbid_traps(t, mask);
+	rec_forbid_traps(t, mask);
 	rec_dispatch(r, t, status);
 	return false;
 }
@@ -128,17 +140,18 @@ static bool step_to_place(struct recorder *r, struct task *t,
 			  struct tr_regs *regs, uint64_t mask)
 {
 	for (int n = 0; n < STEPS_MAX; n++) {
-		if (at_an_event(t, regs->rip))
+		if (rec_at_an_event(t, regs->rip))
 			break;
-		if (n > 0 && is_good_place(t, regs->rip, n < CHOOSY_STEPS))
+		if (n > 0 && place_at(t, regs->rip) >=
+			     (n < STEPS_BEST ? GOOD : ENTERED))
 			return true;
-		if (!step(r, t, mask) || tr_tracee_get_regs(t->tid, regs) < 0)
+		if (!rec_step(r, t, mask) || tr_tracee_get_regs(t->tid, regs) < 0)
 			return false;
 	}
-	if (!at_an_event(t, regs->rip))
+	if (!rec_at_an_event(t, regs->rip))
 		return true;
 	/* What waits for the task comes then, or later. */
-	forbid_traps(t, mask);
+	rec_forbid_traps(t, mask);
 	rec_calls_trace_next(t);
 	rec_resume(t, TR_RESUME_CONT, 0);
 	return false;
@@ -150,11 +163,11 @@ static bool settle(struct recorder *r, struct task *t, struct tr_regs *regs)
 
 	if (tr_tracee_get_regs(t->tid, regs) < 0)
 		return false;
-	if (!allow_traps(t, &mask))
+	if (!rec_allow_traps(t, &mask))
 		return true;
 	if (!step_to_place(r, t, regs, mask))
 		return false;
-	forbid_traps(t, mask);
+	rec_forbid_traps(t, mask);
 	return true;
 }
 
@@ -187,64 +200,84 @@ static bool expelled(struct task *t, enum tr_async reason, struct tr_regs *regs)
 	return true;
 }
 
+/* A point that is being recorded. */
+struct point {
+	enum tr_async reason;
+	bool digest;             /* of the memory: to be sure */
+	struct rec_words *seen;  /* words of memory to compare: these, */
+	const struct tr_ranges *words; /* or these, and the stack */
+	uint64_t began;
+};
+
 static void take_words(struct recorder *r, const struct task *t,
-		       const struct tr_regs *regs, struct rec_words *seen,
-		       struct tr_event *ev)
+		       const struct point *p, struct tr_event *ev)
 {
 	struct tr_ranges words = {0};
 
-	rec_words_take(t, seen, regs, &words);
+	for (size_t i = 0; p->words && i < p->words->n; i++) {
+		TR_GROW(words.r, words.n, words.cap);
+		words.r[words.n++] = p->words->r[i];
+	}
+	rec_words_take(t, p->seen, &ev->regs, &words);
 	rec_read_ranges(r, t, &words, ev);
 	tr_ranges_release(&words);
 }
 
 static bool record_state(struct recorder *r, struct task *t,
-			 enum tr_async reason, struct rec_words *seen,
-			 uint64_t began)
+			 const struct point *p)
 {
 	struct tr_event ev = rec_event(TR_EV_ASYNC, t);
 	uint8_t xstate[TR_MAX_XSTATE];
 	size_t xlen = sizeof xstate;
 	uint64_t root;
 
+	t->as->points = true;
 	if (!settle(r, t, &ev.regs))
 		return false;
 	mark_point(t, &ev.regs);
+	/* Nobody will look for it. */
+	if (t->as->stopped)
+		return true;
 	tr_event_mark(&ev, TR_F_REGS);
 	if (tr_tracee_get_xstate(t->tid, xstate, &xlen) < 0)
 		return false;
 	tr_event_set(&ev, TR_F_VECTOR, tr_xstate_digest(xstate, xlen));
-	if (rec_point_digest(r, t, &root))
+	if (p->digest && rec_point_digest(r, t, &root))
 		tr_event_set(&ev, TR_F_ROOT, root);
-	take_words(r, t, &ev.regs, seen, &ev);
-	tr_event_set(&ev, TR_F_REASON, reason);
-	tr_event_set(&ev, TR_F_DURATION, tr_now_ns() - began);
+	take_words(r, t, p, &ev);
+	tr_event_set(&ev, TR_F_REASON, p->reason);
+	tr_event_set(&ev, TR_F_DURATION, tr_now_ns() - p->began);
 	rec_emit(r, &ev);
 	return true;
 }
 
-/* Record where the task stands, or a little further on.  False when it came to
- * something else, which has been handled. */
-static bool record_point(struct recorder *r, struct task *t, enum tr_async reason)
+bool rec_record_wait(struct recorder *r, struct task *t,
+		     const struct tr_ranges *words, bool exact, uint64_t began)
 {
-	uint64_t began = tr_now_ns();
-	struct rec_words *seen;
+	const struct point p = {.reason = TR_ASYNC_SPIN, .digest = !exact,
+				.words = words, .began = began};
+
+	return record_state(r, t, &p);
+}
+
+bool rec_record_point(struct recorder *r, struct task *t, enum tr_async reason)
+{
+	struct point p = {.reason = reason, .digest = true,
+			  .began = tr_now_ns()};
 	struct tr_regs regs;
 	bool recorded;
 
-	t->as->points = true;
-	if (t->as->stopped) {
-		/* Nobody will look for it. */
-		if (!settle(r, t, &regs))
-			return false;
-		mark_point(t, &regs);
+	if (tr_tracee_get_regs(t->tid, &regs) < 0)
+		return false;
+	if (tr_at_call_boundary(&regs))
 		return true;
-	}
-	recorded = rec_words_watch(r, t, &seen) &&
+	if (t->as->stopped)
+		return record_state(r, t, &p);
+	recorded = rec_words_watch(r, t, &p.seen) &&
 		   tr_tracee_get_regs(t->tid, &regs) == 0 &&
 		   !expelled(t, reason, &regs) &&
-		   record_state(r, t, reason, seen, began);
-	rec_words_free(seen);
+		   record_state(r, t, &p);
+	rec_words_free(p.seen);
 	return recorded;
 }
 
@@ -258,6 +291,7 @@ static enum tr_async reason_of(const struct task *t)
 void rec_interrupt(struct task *t)
 {
 	t->interrupting = tr_now_ns();
+	t->spin.looking = false;
 	rec_resume(t, TR_RESUME_INTERRUPT, 0);
 }
 
@@ -271,14 +305,19 @@ bool rec_is_interrupting(const struct task *t)
 void rec_interrupted(struct recorder *r, struct task *t)
 {
 	enum tr_async reason = reason_of(t);
+	bool look = t->spin.looking && !t->force;
 	struct tr_regs regs;
 
-	t->force = false;
+	t->force = t->spin.looking = false;
+	if (look) {
+		rec_spin_look(r, t);
+		return;
+	}
 	if (tr_tracee_get_regs(t->tid, &regs) < 0)
 		return;
 	if (expelled(t, reason, &regs))
 		return;
-	if (!tr_at_call_boundary(&regs) && !record_point(r, t, reason))
+	if (!rec_record_point(r, t, reason))
 		return;
 	if (reason == TR_ASYNC_SIGNAL)
 		rec_release_held(t);

@@ -369,6 +369,25 @@ void rec_traced_died(struct recorder *r, struct task *t, int status)
 	t->vt = NULL;
 }
 
+/*
+ * Where the tracer may change the task, replay must find the place.  False when
+ * the task has come to something else meanwhile: the stop is still due.
+ */
+static bool reach_place(struct recorder *r, struct task *t)
+{
+	pid_t tid = t->tid;
+
+	/* A step has its own event. */
+	if (t->in_call || !(t->vt->due & (DUE_ATTACH | DUE_TRAP)) ||
+	    t->vt->mode == TRACED_STEP ||
+	    rec_record_point(r, t, TR_ASYNC_TRACER))
+		return true;
+	t = rec_task_find(r, tid);
+	if (t && t->vt)
+		rec_traced_stop(r, t);
+	return false;
+}
+
 /* The kernel's own stop of a task: a group-stop, or what rec_traced_stop has
  * asked for. */
 bool rec_traced_event_stop(struct recorder *r, struct task *t, int sig)
@@ -384,6 +403,8 @@ bool rec_traced_event_stop(struct recorder *r, struct task *t, int sig)
 		v->stopped = false;
 		if (sig == SIGTRAP)
 			v->due |= DUE_TRAP;
+	} else if (sig == SIGTRAP && !reach_place(r, t)) {
+		return true;
 	}
 	if (sig != SIGTRAP) {
 		si = trap_info(t, sig | EVENT_STOP << 8);

@@ -189,8 +189,11 @@ static void look_after_waiting(struct recorder *r, uint64_t *tick_ns)
 	rec_force_overdue(r);
 	rec_preempt(r);
 	r->hurry = rec_signals_waiting(r) || rec_sched_waiting(r);
-	wanted = r->hurry && hurry_ns(r) < calm_ns(r) ? hurry_ns(r)
-						      : calm_ns(r);
+	r->soon = false;
+	wanted = calm_ns(r);
+	if (r->hurry)
+		wanted = rec_spin_wait(r, hurry_ns(r) < wanted ? hurry_ns(r)
+							       : wanted);
 	if (wanted != *tick_ns)
 		rec_set_tick(wanted);
 	*tick_ns = wanted;
@@ -224,7 +227,8 @@ static void run(struct recorder *r)
 			remember_early(r, tid, status);
 		}
 		now = tr_now_ns();
-		if (now - looked >= tick_ns || (r->hurry && tick_ns == TICK_NS)) {
+		if (now - looked >= tick_ns || r->soon ||
+		    (r->hurry && tick_ns == TICK_NS)) {
 			look_after_waiting(r, &tick_ns);
 			looked = now;
 		}

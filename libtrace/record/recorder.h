@@ -170,6 +170,19 @@ struct task {
 	uint64_t latency;     /* the program's wish: ns it may wait */
 	uint64_t deadline;    /* of the turn it waits for */
 	uint64_t ran_since;   /* when it was last given the turn */
+	struct spinning {     /* does it wait in a loop? (spin.c) */
+		uint64_t next;      /* not to be looked at before, */
+		uint64_t gap;       /* nor sooner than that after a look */
+		unsigned trust;     /* looks at which it need not be found */
+		struct code { /* from one instruction to another */
+			uint64_t low, high;
+		} loop,       /* it waited in last; */
+		  other;      /* where it looked like that, but computed */
+		bool inside;        /* its last turn ended in the loop */
+		unsigned counted;   /* so many times, since it was elsewhere,
+				       in one that may be a computation */
+		bool looking;       /* it is being stopped for a look */
+	} spin;
 	int stop_status;      /* of a stop that is handled in its turn */
 	int run_how, run_sig; /* how to resume it when its turn comes, */
 	void (*on_turn)(struct recorder *r, struct task *t); /* or what to do */
@@ -241,6 +254,7 @@ struct recorder {
 	size_t ncpus, next_cpu;
 	uint64_t moments; /* random numbers: when to interrupt computations */
 	bool hurry;  /* something waits for less than a full tick */
+	bool soon;   /* and what has just got the turn, for much less */
 	int own_cpu; /* the core this thread is on with its only task, or -1 */
 
 	int terms_passed;    /* SIGTERMs to the recorder that were obeyed */
@@ -441,15 +455,44 @@ bool rec_is_interrupting(const struct task *t);
 void rec_interrupted(struct recorder *r, struct task *t);
 /* Does the stop leave the task in its computation?  A signal is kept then. */
 bool rec_still_computes(struct recorder *r, struct task *t, int status);
+/* Is there a system call at ip, or something else that has its own event? */
+bool rec_at_an_event(const struct task *t, uint64_t ip);
+/* Single steps: let the task trap, if that is possible, and no longer. */
+bool rec_allow_traps(const struct task *t, uint64_t *mask);
+void rec_forbid_traps(const struct task *t, uint64_t mask);
+/* One instruction.  False when the task came to something else, which has been
+ * handled, or is gone. */
+bool rec_step(struct recorder *r, struct task *t, uint64_t mask);
+/* Record where the task stands, or a little further on; nothing where an event
+ * has brought it.  False as rec_step. */
+bool rec_record_point(struct recorder *r, struct task *t, enum tr_async reason);
+/* Record a point in the loop in which the task waits for others.  It is told by
+ * the registers and these words, or if not `exact`, with the memory's digest.
+ * False as rec_step. */
+bool rec_record_wait(struct recorder *r, struct task *t,
+		     const struct tr_ranges *words, bool exact, uint64_t began);
+
+/* spin.c: tasks that wait in a loop for others. */
+/* Is the domain's running task to be looked at? */
+bool rec_spin_due(const struct domain *d, uint64_t now);
+/* How long until the next look, at most `most`, in ns. */
+uint64_t rec_spin_wait(const struct recorder *r, uint64_t most);
+/* Stop the task for a look; and look. */
+void rec_spin_look_at(struct task *t);
+void rec_spin_look(struct recorder *r, struct task *t);
 
 /* words.c: memory that tells the passes of a computation apart. */
 struct rec_words;
+/* Let the task, which is stopped in a computation, run for so long.  False when
+ * it came to something else, which has been handled. */
+bool rec_run_a_moment(struct recorder *r, struct task *t, uint64_t ns);
 /* Let the task, which is stopped in a computation, run for a moment to see what
  * changes.  False when it came to something else, which has been handled.
  * *words is for the caller to free in any case. */
 bool rec_words_watch(struct recorder *r, struct task *t,
 		     struct rec_words **words);
-/* Where those words are that have changed until now, and the stack; once. */
+/* Where those words are that have changed until now (w is not NULL), and the
+ * stack; once. */
 void rec_words_take(const struct task *t, struct rec_words *w,
 		    const struct tr_regs *regs, struct tr_ranges *words);
 void rec_words_free(struct rec_words *w);
@@ -565,6 +608,12 @@ void rec_show_pieces(const struct task *t, struct tr_event *ev);
 void rec_note_memory_file(struct recorder *r, const struct task *t, int fd);
 
 /* sched.c: which task of a domain runs. */
+/* Does nobody else see what the only task of the domain does?  A domain is
+ * halted because another is about to change or to share its memory. */
+static inline bool rec_is_alone(const struct domain *d)
+{
+	return d->ntasks == 1 && !d->halting;
+}
 /* The other domain's tasks are the task's domain's from here on. */
 void rec_domain_join(struct recorder *r, struct task *t, struct domain *other);
 struct domain *rec_domain_new(struct recorder *r, uint32_t id);

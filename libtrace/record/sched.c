@@ -99,6 +99,7 @@ static void give_turn(struct recorder *r, struct domain *d, struct task *t)
 	take_turn(d, t);
 	t->ran_since = tr_now_ns();
 	r->hurry |= d->first || d->random;
+	r->soon |= d->first && t->spin.inside;
 	t->on_turn = NULL;
 	t->yields = false;
 	if (then) {
@@ -231,7 +232,7 @@ void rec_enter_kernel(struct task *t, int how)
 
 	if (d->current == t) {
 		d->in_kernel = true;
-		d->since = d->ntasks > 1 ? tr_now_ns() : 0;
+		d->since = rec_is_alone(d) ? 0 : tr_now_ns();
 	}
 	rec_resume(t, how, 0);
 }
@@ -244,7 +245,7 @@ void rec_rest(struct recorder *r, struct task *t)
 	if (d->current != t)
 		return;
 	/* It has come as far as this call, whoever runs now. */
-	if (d->ntasks > 1 && t->in_call && !t->new_image)
+	if (!rec_is_alone(d) && t->in_call && !t->new_image)
 		rec_call_record_entry(r, t);
 	next_turn(r, d);
 }
@@ -292,8 +293,11 @@ void rec_preempt(struct recorder *r)
 		if (!d->length)
 			d->length = rec_policy_patience(r, d, t);
 		/* Chaos looks at computations that nobody waits for, too. */
-		if ((!d->first && !d->random) || now - d->slice < d->length)
+		if ((!d->first && !d->random) || now - d->slice < d->length) {
+			if (rec_spin_due(d, now))
+				rec_spin_look_at(t);
 			continue;
+		}
 		begin_slice(d);
 		/* Killed in the moment in which it was resumed. */
 		if (is_unreported_zombie(t)) {
@@ -409,7 +413,6 @@ void rec_domain_join(struct recorder *r, struct task *t, struct domain *other)
 {
 	struct domain *d = t->as->domain;
 
-	other->ntasks++; /* it outlives its tasks */
 	rec_domain_halt(r, other);
 	note_joined(r, t, other);
 	rec_capture_disturbed(r, d);
@@ -418,11 +421,13 @@ void rec_domain_join(struct recorder *r, struct task *t, struct domain *other)
 		if (o->as->domain != other)
 			continue;
 		/* No event names the place: replay would let it run on. */
-		if (other->ntasks == 2 && o->queued && !o->on_turn)
+		if (other->ntasks == 1 && o->queued && !o->on_turn)
 			note_joined(r, o, other);
+		/* Calls of a domain with one task have no scratch memory. */
+		o->fl.exposed |= o->in_call && !o->fl.moved;
 		o->as->domain = d;
 	}
-	d->ntasks += other->ntasks - 1;
+	d->ntasks += other->ntasks;
 	if (other->first) {
 		if (d->last)
 			d->last->run_next = other->first;

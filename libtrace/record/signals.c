@@ -337,7 +337,7 @@ static bool must_be_exact(const struct task *t, enum disposition disposition)
 	if (t->vt && !t->passed)
 		return true; /* its tracer is told of every signal */
 	return disposition == DISP_HANDLER ||
-	       (disposition != DISP_IGNORED && t->as->domain->ntasks > 1);
+	       (disposition != DISP_IGNORED && !rec_is_alone(t->as->domain));
 }
 
 void rec_signal_stop(struct recorder *r, struct task *t, int sig)

@@ -23,6 +23,7 @@
 #include "libtrace/intercept/abi.h"
 #include "libtrace/record/recorder.h"
 #include "libtrace/state/maps.h"
+#include "libtrace/state/regs.h"
 #include "libtrace/tracee/memory.h"
 #include "libtrace/tracee/pagemap.h"
 #include "libtrace/tracee/tracee.h"
@@ -31,6 +32,7 @@
 #define PART 200
 #define MOMENT_MIN_NS UINT64_C(100000)
 #define MOMENT_MAX_NS UINT64_C(2000000)
+#define MOMENTS_MAX 4
 /* It is waited so long for it on a busy machine. */
 #define WAIT_NS UINT64_C(50000000)
 
@@ -39,6 +41,7 @@
 #define STACK_BYTES 512u
 #define PAGES_MAX 160u
 #define STATIC_MAX 48u
+#define LOCAL_BYTES 8192u
 #define POINTERS_MAX 320u
 #define TARGET_BYTES 256u
 /* And what is taken of it. */
@@ -134,6 +137,15 @@ static void add_static(struct rec_words *w, uint64_t ip)
 	}
 }
 
+/* Thread-local variables, below what fs points to (System V ABI for x86-64,
+ * "Thread-Local Storage"). */
+static void add_thread_local(struct rec_words *w, uint64_t fs_base)
+{
+	for (uint64_t below = 8; below < LOCAL_BYTES; below += TR_PAGE)
+		add_pointer(w, fs_base - below);
+	add_pointer(w, fs_base);
+}
+
 /* Breadth first: what is near comes before what is far. */
 static void find_pages(const struct task *t, struct rec_words *w,
 		       const struct tr_regs *g)
@@ -144,6 +156,7 @@ static void find_pages(const struct task *t, struct rec_words *w,
 
 	for (size_t i = 0; i < sizeof reg / sizeof *reg; i++)
 		add_pointer(w, reg[i]);
+	add_thread_local(w, g->fs_base);
 	add_static(w, g->rip);
 	add_target(t, w, g->rsp, STACK_BYTES);
 	for (size_t i = 0; i < w->npointers && w->npages < PAGES_MAX; i++)
@@ -208,10 +221,9 @@ static int stop_of(struct task *t, uint64_t enough, uint64_t deadline,
 	}
 }
 
-/* False when it came to something else, which has been handled. */
-static bool run_a_moment(struct recorder *r, struct task *t)
+bool rec_run_a_moment(struct recorder *r, struct task *t, uint64_t ns)
 {
-	uint64_t ns = moment(t), before = 0;
+	uint64_t before = 0;
 	uint64_t deadline = tr_now_ns() + WAIT_NS;
 	int status, over;
 
@@ -230,18 +242,44 @@ static bool run_a_moment(struct recorder *r, struct task *t)
 	return true;
 }
 
+/* A virtual machine can be stopped for all of a moment. */
+static bool has_stood_still(const struct task *t, const struct rec_words *w,
+			    const struct tr_regs *before)
+{
+	uint64_t now[PAGE_WORDS];
+	struct tr_regs regs;
+
+	if (tr_tracee_get_regs(t->tid, &regs) < 0)
+		return false;
+	regs.rip = before->rip;
+	regs.eflags = before->eflags;
+	if (!tr_regs_equal(&regs, before))
+		return false;
+	for (size_t i = 0; i < w->npages; i++)
+		if (tr_memory_read_some(t->tid, w->page[i].addr, now,
+					sizeof now) != sizeof now ||
+		    memcmp(now, w->page[i].word, sizeof now) != 0)
+			return false;
+	return true;
+}
+
 bool rec_words_watch(struct recorder *r, struct task *t, struct rec_words **words)
 {
 	struct rec_words *w = *words = tr_alloc(sizeof *w);
 	struct tr_error err;
 	struct tr_regs regs;
+	int moments = 0;
 
 	if (tr_tracee_get_regs(t->tid, &regs) < 0 ||
 	    tr_vmas_read(t->tid, &w->vmas, &err) < 0)
 		return false; /* SIGKILL took it */
 	find_pages(t, w, &regs);
 	copy_pages(t, w);
-	return run_a_moment(r, t);
+	do {
+		if (!rec_run_a_moment(r, t, moment(t)))
+			return false;
+	} while (++moments < MOMENTS_MAX && has_stood_still(t, w, &regs));
+	return true;
 }
 
 /* ---- what has changed ---- */
@@ -292,23 +330,30 @@ static void take_from(const struct page *p, struct tr_ranges *words)
 static void take_stack(const struct rec_words *w, uint64_t sp,
 		       struct tr_ranges *words)
 {
-	const struct tr_vma *v = tr_vmas_find(&w->vmas, sp);
+	const struct tr_vma *v = w ? tr_vmas_find(&w->vmas, sp) : NULL;
+	uint64_t most = w ? CALLERS_BYTES : STACK_BYTES;
 
 	TR_GROW(words->r, words->n, words->cap);
 	words->r[words->n++] = (struct tr_range){
 		.addr = sp,
-		.len = v && v->end - sp < CALLERS_BYTES ? v->end - sp
-							: CALLERS_BYTES};
+		.len = v && v->end - sp < most ? v->end - sp : most};
 }
 
 /* Counters are in pages with few changes, what is filled or moved in ones with
  * many. */
-void rec_words_take(const struct task *t, struct rec_words *w,
-		    const struct tr_regs *regs, struct tr_ranges *words)
+static void take_changes(const struct task *t, struct rec_words *w,
+			 struct tr_ranges *words)
 {
 	find_changes(t, w);
 	qsort(w->page, w->npages, sizeof *w->page, by_changes);
 	for (size_t i = 0; i < w->npages && words->n < WORDS_PER_POINT; i++)
 		take_from(&w->page[i], words);
+}
+
+void rec_words_take(const struct task *t, struct rec_words *w,
+		    const struct tr_regs *regs, struct tr_ranges *words)
+{
+	if (w)
+		take_changes(t, w, words);
 	take_stack(w, regs->rsp, words);
 }

@@ -172,6 +172,44 @@ size_t tr_relocatable(const uint8_t *bytes, size_t n)
 	return in.kind == REFUSED ? 0 : in.length;
 }
 
+/* Decode from one offset to another, and look for branches into (low, high).
+ * Where that ends. */
+static size_t sweep(const ZydisDecoder *decoder, const uint8_t *bytes, size_t n,
+		    size_t from, size_t to, uint64_t low, uint64_t high,
+		    bool *found)
+{
+	while (from < to) {
+		struct insn in = decode(decoder, bytes + from, n - from, from);
+		bool branches = in.kind == JMP || in.kind == JCC ||
+				in.kind == SHORT_ONLY || in.kind == CALL;
+
+		if (!in.length)
+			break;
+		*found |= branches && in.target > low && in.target < high;
+		from += in.length;
+	}
+	return from;
+}
+
+bool tr_branched_into(const uint8_t *bytes, size_t n, size_t at, size_t taken)
+{
+	ZydisDecoder decoder;
+	bool found = false;
+
+	if (!init_decoder(&decoder))
+		return false;
+	sweep(&decoder, bytes, n, at, n, at, at + taken, &found);
+	/* Decoding that begins anywhere soon falls in step. */
+	for (size_t from = 0; from < TR_INSN_MAX && from < at && !found; from++) {
+		bool before = false;
+
+		if (sweep(&decoder, bytes, n, from, at, at, at + taken,
+			  &before) == at)
+			return before;
+	}
+	return found;
+}
+
 /* Decode what is to be moved and lay the copy out. */
 static int plan(struct work *w, size_t n, size_t want)
 {

@@ -66,6 +66,13 @@ int tr_relocate(const uint8_t *bytes, size_t n, uint64_t from, size_t want,
 /* Can the instruction at these bytes be moved?  Its length, or 0. */
 size_t tr_relocatable(const uint8_t *bytes, size_t n);
 
+/*
+ * Does code nearby branch into the `taken` bytes at offset `at`, but behind
+ * their first instruction?  Such a branch would meet a breakpoint where these
+ * are moved.  A guess, from the direct branches among the n bytes.
+ */
+bool tr_branched_into(const uint8_t *bytes, size_t n, size_t at, size_t taken);
+
 /* Where a task that stands at `ip` in the copy would be in the original. */
 bool tr_relocated_home(const struct tr_relocated *r, uint64_t ip,
 		       uint64_t *home);

@@ -233,6 +233,26 @@ static void tells_lengths(void)
 	CHECK(tr_relocatable((const uint8_t *)"\x0f\x05", 2) == 0);
 }
 
+static void sees_branches(void)
+{
+	/* 0: jb 9; 2: xor; 4: cmp; 6: setb; 9: ret; nop */
+	static const uint8_t tail[] = {
+		0x72, 0x07, 0x31, 0xc0, 0x39, 0xd1, 0x0f, 0x92, 0xc0, 0xc3,
+		0x0f, 0x1f, 0x44, 0x00, 0x00};
+	/* 0: two bytes of an instruction; 2: mov; 5: dec; 7: nop; 8: jnz 5 */
+	static const uint8_t loop[] = {
+		0x00, 0x00, 0x48, 0x89, 0xd8, 0xff, 0xc9, 0x90, 0x75, 0xfb,
+		0x90, 0x90};
+
+	CHECK(tr_branched_into(tail, sizeof tail, 6, 9));
+	CHECK(tr_branched_into(tail, sizeof tail, 4, 6));
+	CHECK(!tr_branched_into(tail, sizeof tail, 9, 6));
+	CHECK(!tr_branched_into(tail, sizeof tail, 0, 9));
+	CHECK(tr_branched_into(loop, sizeof loop, 2, 5));
+	CHECK(!tr_branched_into(loop, sizeof loop, 5, 5));
+	CHECK(!tr_branched_into(loop, sizeof loop, 7, 5));
+}
+
 /*
  * Functions of one argument that compute something in every form of branch.
  * Each is run as it is and again with a jump at every instruction in turn,
@@ -365,6 +385,7 @@ int main(void)
 	RUN(goes_on_elsewhere);
 	RUN(knows_where_it_is);
 	RUN(tells_lengths);
+	RUN(sees_branches);
 	RUN(runs_alike);
 	RUN(test_straight);
 	return check_status();

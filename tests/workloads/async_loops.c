@@ -1,8 +1,9 @@
 /*
  * Computations of every kind, without system calls, under a timer whose
- * handler looks at them: registers alone, memory, vectors, x87, strings,
- * recursion, indirect calls, longjmp, locked instructions, pauses, and loops in
- * libc and in the dynamic loader.
+ * handler looks at them: registers alone, memory, thread-local memory that no
+ * register points to, vectors, x87, strings, recursion, indirect calls,
+ * longjmp, locked instructions, pauses, and loops in libc and in the dynamic
+ * loader.
  */
 #include <dlfcn.h>
 #include <setjmp.h>
@@ -37,6 +38,15 @@ static void memory(void)
 	while (n < 6000000)
 		n++;
 	CHECK(n == 6000000);
+}
+
+static __thread unsigned long local;
+
+static void in_thread_local(void)
+{
+	__asm__ volatile("1: addq $1, %0; cmpq %1, %0; jb 1b"
+			 : "+m"(local) : "r"(6000000ul) : "cc");
+	CHECK(local == 6000000);
 }
 
 static void vectors(void)
@@ -160,6 +170,7 @@ int main(void)
 	CHECK(setitimer(ITIMER_REAL, &t, NULL) == 0);
 	registers();
 	memory();
+	in_thread_local();
 	vectors();
 	x87();
 	strings();
