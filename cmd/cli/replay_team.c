@@ -107,7 +107,7 @@ static bool run(const char *path, struct tr_replay_team *team, unsigned n,
 	bool identical = true;
 	unsigned started = 0;
 	int ends[2];
-	ssize_t got;
+	ssize_t got = -1;
 	char c;
 
 	if (pipe2(ends, O_CLOEXEC) < 0)

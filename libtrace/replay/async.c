@@ -285,10 +285,14 @@ static enum applied make_store(struct search *s)
 {
 	enum applied how = step_over(s, tr_probe_store);
 
-	if (how != AGREED || tr_probe_stored(s->probe) == 0)
+	if (how != AGREED)
 		return how;
-	tr_fail_errno(s->err, "task %u: its code", s->t->id);
-	return TROUBLE;
+	if (tr_probe_stored(s->probe) < 0) {
+		tr_fail_errno(s->err, "task %u: its code", s->t->id);
+		return TROUBLE;
+	}
+	make_jump(s); /* for the code as it is now, if that has changed */
+	return AGREED;
 }
 
 /* To the next stop by the probe. */

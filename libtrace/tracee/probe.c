@@ -191,15 +191,10 @@ static int guard(struct tr_probe *p, bool on, struct tr_error *err)
 	return 0;
 }
 
-int tr_probe_remove(struct tr_probe *p, struct tr_error *err)
+static int unmap_code(struct tr_probe *p, struct tr_error *err)
 {
 	int64_t result;
 
-	if (tr_probe_hide(p) < 0)
-		return tr_fail_errno(err, "task %d: removing a probe",
-				     (int)p->tid);
-	if (guard(p, false, err) < 0)
-		return -1;
 	if (!p->mapped)
 		return 0;
 	p->mapped = p->has_code = false;
@@ -208,6 +203,14 @@ int tr_probe_remove(struct tr_probe *p, struct tr_error *err)
 		return -1;
 	return result == 0 ? 0 : tr_fail(err, TR_ESYS, "task %d: unmapping a "
 					 "probe", (int)p->tid);
+}
+
+int tr_probe_remove(struct tr_probe *p, struct tr_error *err)
+{
+	if (tr_probe_hide(p) < 0)
+		return tr_fail_errno(err, "task %d: removing a probe",
+				     (int)p->tid);
+	return guard(p, false, err) < 0 ? -1 : unmap_code(p, err);
 }
 
 /* ---- the code beside the program's ---- */
@@ -320,7 +323,8 @@ static bool find_place(struct tr_probe *p)
 
 static bool install(struct tr_probe *p, const struct tr_probe_state *want)
 {
-	p->slot = take_slot(p->memory);
+	if (p->slot < 0)
+		p->slot = take_slot(p->memory);
 	if (p->slot < 0)
 		return false;
 	tr_probe_generate(&p->code, want);
@@ -331,16 +335,17 @@ bool tr_probe_jump(struct tr_probe *p, const struct tr_probe_state *want)
 {
 	struct tr_error ignored;
 
-	if (p->has_code)
+	if (p->has_code || p->stores > STORES_MAX)
 		return p->jumps;
-	if (tr_probe_hide(p) < 0)
+	/* What is left is the code for what was there before. */
+	if (tr_probe_hide(p) < 0 || unmap_code(p, &ignored) < 0)
 		return false;
 	p->jumps = !p->aliased && guard(p, true, &ignored) == 0 &&
 		   find_jump(p, want) && install(p, want);
 	if (!p->jumps) {
 		p->planted[0] = INT3;
 		p->len = 1;
-		if (p->slot < 0 && find_place(p))
+		if (!p->mapped && find_place(p))
 			(void)install(p, NULL);
 		if (guard(p, false, &ignored) < 0)
 			return false; /* the task is gone */

@@ -93,7 +93,7 @@ uint64_t tr_probe_way_on(const struct tr_probe *p, uint64_t ip);
 int tr_probe_step(struct tr_probe *p, int *status) TR_MUST_CHECK;
 /* Make the store that TR_PROBE_STORE is about, by a step from where the task is
  * set; gives the wait status.  tr_probe_stored follows: where the code of the
- * probe has changed, that is a breakpoint again. */
+ * probe has changed, that is a breakpoint until it is made a jump again. */
 int tr_probe_store(struct tr_probe *p, int *status) TR_MUST_CHECK;
 int tr_probe_stored(struct tr_probe *p) TR_MUST_CHECK;
 /* Where the instruction can be run alone, followed by a breakpoint; or 0. */
