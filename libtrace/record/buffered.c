@@ -48,14 +48,13 @@ void rec_calls_admit(struct recorder *r, struct task *t)
 void rec_calls_begin(struct recorder *r, struct task *t)
 {
 	struct tr_calls_control *c = r->control;
+	bool written;
 
-	if (!t->as->intercept)
-		return;
-	c->mode = TR_CALLS_RECORD;
+	c->mode = t->as->intercept ? TR_CALLS_RECORD : TR_CALLS_OFF;
 	c->alone = is_alone(t);
 	t->as->alone = c->alone;
-	t->as->intercept = tr_memory_write(t->tid, TR_INJECT_CONTROL, c,
-					   sizeof *c) == 0;
+	written = tr_memory_write(t->tid, TR_INJECT_CONTROL, c, sizeof *c) == 0;
+	t->as->intercept &= written;
 	t->as->drained = tr_now_ns();
 }
 
@@ -98,14 +97,20 @@ void rec_calls_patch(struct recorder *r, struct task *t,
 }
 
 /* With --portable CPUID does not tell the truth, and what the kernel traps it
- * would trap in the injected code. */
-static bool may_do(const struct recorder *r, enum tr_insn insn)
+ * would trap in the injected code.  XSAVEC, which makes no event, it always
+ * does, but for a tracer of the program's own, which may step through it. */
+static bool may_do(const struct recorder *r, const struct task *t,
+		   enum tr_insn insn)
 {
+	if (insn == TR_INSN_XSAVEC)
+		return !t->vt;
+	if (!t->as->intercept)
+		return false;
 	if (insn == TR_INSN_CPUID)
 		return r->cpu_level == TR_CPU_ALL;
 	if (insn == TR_INSN_RDTSC || insn == TR_INSN_RDTSCP)
 		return !r->sites.tsc_traps;
-	return insn == TR_INSN_XSAVEC;
+	return false;
 }
 
 bool rec_calls_patch_insn(struct recorder *r, struct task *t, uint64_t at,
@@ -113,7 +118,7 @@ bool rec_calls_patch_insn(struct recorder *r, struct task *t, uint64_t at,
 {
 	struct tr_patchable what = {site->insn, site->length};
 
-	return t->as->intercept && may_do(r, site->insn) &&
+	return may_do(r, t, site->insn) &&
 	       tr_calls_way(&t->as->calls, &r->rooms, &r->known, at,
 			    site->insn, is_steady(t), way) &&
 	       tr_calls_patch(t->tid, &t->as->calls, &t->as->patches, at, what,

@@ -47,9 +47,8 @@ static char **copy_strings(const char *const *strings)
 
 static void fill_manifest(const struct recorder *r, struct tr_manifest *m)
 {
-	/* Both or none. */
-	const char *const features[] = {
-		r->intercept ? TR_FEATURE_XSAVEC : NULL, TR_FEATURE_VIA, NULL};
+	const char *const features[] = {TR_FEATURE_XSAVEC, TR_FEATURE_VIA,
+					NULL};
 	const struct tr_record_options *o = r->options;
 	struct utsname u;
 	struct timespec now;
@@ -91,7 +90,7 @@ static int open_parts(struct recorder *r, struct tr_error *err)
 	/* Says to trace-pack that the manifest is going to be replaced; the
 	 * trace is as good without. */
 	flock(r->dirfd, LOCK_EX | LOCK_NB);
-	r->sites.settles = r->intercept;
+	r->sites.settles = true;
 	fill_manifest(r, &r->manifest);
 	if (tr_manifest_write(r->dirfd, &r->manifest, err) < 0)
 		return -1;
@@ -102,11 +101,10 @@ static int open_parts(struct recorder *r, struct tr_error *err)
 	if (!r->writer)
 		return -1;
 	r->sites.dirfd = r->rooms.dirfd = r->dirfd;
-	if (r->intercept) {
+	r->control = tr_alloc(sizeof *r->control);
+	tr_rules_fill(r->control);
+	if (r->intercept)
 		r->log = tr_alloc(TR_INJECT_LOG_SIZE);
-		r->control = tr_alloc(sizeof *r->control);
-		tr_rules_fill(r->control);
-	}
 	return 0;
 }
 
