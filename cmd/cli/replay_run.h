@@ -21,8 +21,8 @@ pid_t cli_replay_spawn(const char *const *options, const char *trace,
 
 /*
  * Replay a trace on up to that many cores, without the program's output, and
- * call `object` for every JSON object that trace-replay writes.  What it has to complain about is on
- * stderr.  Returns its exit status, or -1.
+ * call `object` for every JSON object that trace-replay writes.  What it has to
+ * complain about is on stderr.  Returns its exit status, or -1.
  */
 int cli_replay_run(const char *trace, uint64_t jobs,
 		   void (*object)(void *arg, const struct tr_json *j),

@@ -20,7 +20,7 @@
 
 struct text { /* an executable mapping */
 	uint64_t start, end, offset;
-	uint32_t file;
+	const struct file *file;
 };
 
 struct stream {
@@ -28,27 +28,29 @@ struct stream {
 	size_t n, cap;
 };
 
+struct file {
+	uint32_t number;
+	char *path; /* NULL: not known */
+	size_t path_len;
+	bool mapped; /* as code */
+	size_t undecided; /* byte patterns that were left alone */
+};
+
 struct stop {
 	uint64_t offset, count;
-	uint32_t file;
+	const struct file *file;
 	bool changed; /* calls that the recorder wants to see stop there, too */
 	const char *what;
 };
 
-struct file {
-	char *path; /* NULL: none of that number */
-	size_t path_len;
-	bool mapped; /* as code */
-};
-
 struct cli_stops {
-	struct stream *streams;
-	size_t nstreams;
+	struct tr_table streams; /* struct stream, by number */
 	struct stop **stop;
 	size_t n, cap;
 	struct tr_table by_place; /* elements of `stop` */
-	struct file *files;
-	size_t nfiles;
+	struct file **file;       /* in the order in which they are stored */
+	size_t nfiles, file_cap;
+	struct tr_table by_number; /* elements of `file` */
 };
 
 struct cli_stops *cli_stops_new(void)
@@ -58,57 +60,54 @@ struct cli_stops *cli_stops_new(void)
 
 void cli_stops_free(struct cli_stops *s)
 {
-	for (size_t i = 0; i < s->nstreams; i++)
-		free(s->streams[i].text);
-	for (size_t i = 0; i < s->nfiles; i++)
-		free(s->files[i].path);
+	TR_TABLE_EACH(&s->streams, slot) {
+		free(((struct stream *)slot->value)->text);
+		free(slot->value);
+	}
+	for (size_t i = 0; i < s->nfiles; i++) {
+		free(s->file[i]->path);
+		free(s->file[i]);
+	}
 	for (size_t i = 0; i < s->n; i++)
 		free(s->stop[i]);
+	tr_table_release(&s->streams);
 	tr_table_release(&s->by_place);
-	free(s->streams);
-	free(s->files);
+	tr_table_release(&s->by_number);
+	free(s->file);
 	free(s->stop);
 	free(s);
 }
 
-/* The numbers are the trace's: no memory for those that cannot be. */
-#define NUMBER_MAX (1u << 20)
-
 static struct stream *stream_of(struct cli_stops *s, uint64_t number)
 {
-	if (number >= NUMBER_MAX)
-		return NULL;
-	if (number >= s->nstreams) {
-		size_t n = (size_t)number + 16;
+	struct stream *st = tr_table_get(&s->streams, number);
 
-		s->streams = tr_realloc(s->streams, n * sizeof *s->streams);
-		memset(s->streams + s->nstreams, 0,
-		       (n - s->nstreams) * sizeof *s->streams);
-		s->nstreams = n;
+	if (!st) {
+		st = tr_alloc(sizeof *st);
+		tr_table_set(&s->streams, number, st);
 	}
-	return &s->streams[number];
+	return st;
 }
 
-static struct file *file_of(struct cli_stops *s, uint64_t number)
+static struct file *file_of(struct cli_stops *s, uint32_t number)
 {
-	if (number >= NUMBER_MAX)
-		return NULL;
-	if (number >= s->nfiles) {
-		size_t n = (size_t)number + 16;
+	struct file *f = tr_table_get(&s->by_number, number);
 
-		s->files = tr_realloc(s->files, n * sizeof *s->files);
-		memset(s->files + s->nfiles, 0,
-		       (n - s->nfiles) * sizeof *s->files);
-		s->nfiles = n;
+	if (!f) {
+		f = tr_alloc(sizeof *f);
+		f->number = number;
+		TR_GROW(s->file, s->nfiles, s->file_cap);
+		s->file[s->nfiles++] = f;
+		tr_table_set(&s->by_number, number, f);
 	}
-	return &s->files[number];
+	return f;
 }
 
 static void add_file(struct cli_stops *s, const struct tr_event *ev)
 {
-	struct file *f = file_of(s, tr_event_get(ev, TR_F_FILE));
+	struct file *f = file_of(s, (uint32_t)tr_event_get(ev, TR_F_FILE));
 
-	if (!f || f->path)
+	if (f->path)
 		return;
 	f->path = tr_memdup(ev->text.data, ev->text.len);
 	f->path_len = ev->text.len;
@@ -126,11 +125,10 @@ static void add_text(struct cli_stops *s, struct stream *st,
 	st->n = kept;
 	if (!m->file || !(m->prot & PROT_EXEC))
 		return;
-	TR_GROW(st->text, st->n, st->cap);
-	st->text[st->n++] = (struct text){m->start, m->end, m->offset, m->file};
 	f = file_of(s, m->file);
-	if (f)
-		f->mapped = true;
+	f->mapped = true;
+	TR_GROW(st->text, st->n, st->cap);
+	st->text[st->n++] = (struct text){m->start, m->end, m->offset, f};
 }
 
 /* A new address space has what its parent's had. */
@@ -140,9 +138,8 @@ static void add_child(struct cli_stops *s, const struct tr_event *ev)
 	struct stream *to = stream_of(s, number);
 	const struct stream *from = stream_of(s, ev->stream);
 
-	if (!to || !from || number == ev->stream)
+	if (to == from)
 		return;
-	to = stream_of(s, number); /* the array may have moved */
 	free(to->text);
 	to->text = tr_memdup(from->text, from->n * sizeof *from->text);
 	to->n = to->cap = from->n;
@@ -152,7 +149,7 @@ static void count(struct cli_stops *s, const struct text *t, uint64_t addr,
 		  const char *what, bool changed)
 {
 	uint64_t offset = addr - t->start + t->offset;
-	uint64_t key = offset ^ (uint64_t)t->file << 40;
+	uint64_t key = offset ^ (uint64_t)t->file->number << 40;
 	struct stop *stop = tr_table_get(&s->by_place, key);
 
 	if (offset >> 40)
@@ -176,7 +173,7 @@ static void add_stop(struct cli_stops *s, const struct tr_event *ev,
 {
 	const struct stream *st = stream_of(s, ev->stream);
 
-	if (!st || tr_event_get(ev, TR_F_ORIGIN) != TR_ORIGIN_KERNEL)
+	if (tr_event_get(ev, TR_F_ORIGIN) != TR_ORIGIN_KERNEL)
 		return;
 	for (size_t i = 0; i < st->n; i++)
 		if (addr >= st->text[i].start && addr < st->text[i].end) {
@@ -189,7 +186,7 @@ static void add_stop(struct cli_stops *s, const struct tr_event *ev,
 void cli_stops_add(struct cli_stops *s, const struct tr_event *ev)
 {
 	const struct tr_sys *sys;
-	struct stream *st;
+	struct stream *st = stream_of(s, ev->stream);
 
 	switch (ev->type) {
 	case TR_EV_FILE:
@@ -210,12 +207,10 @@ void cli_stops_add(struct cli_stops *s, const struct tr_event *ev)
 	default:
 		break;
 	}
-	st = ev->nmap ? stream_of(s, ev->stream) : NULL;
-	if (st && ev->type == TR_EV_IMAGE)
+	if (ev->type == TR_EV_IMAGE)
 		st->n = 0;
-	if (st && ev->type != TR_EV_STATE)
-		for (size_t i = 0; i < ev->nmap; i++)
-			add_text(s, st, &ev->map[i]);
+	for (size_t i = 0; i < ev->nmap && ev->type != TR_EV_STATE; i++)
+		add_text(s, st, &ev->map[i]);
 }
 
 static int by_count(const void *a, const void *b)
@@ -226,12 +221,29 @@ static int by_count(const void *a, const void *b)
 	if (x->count != y->count)
 		return x->count > y->count ? -1 : 1;
 	if (x->file != y->file)
-		return x->file < y->file ? -1 : 1;
+		return x->file->number < y->file->number ? -1 : 1;
 	return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
-/* Leave those that could not be changed, most frequent first. */
-static void finish(struct cli_stops *s)
+/* Byte patterns of the file that could be instructions, and were left alone. */
+static size_t undecided_in(const struct tr_reader *reader, const struct file *f)
+{
+	TR_AUTOBUF struct tr_buf b = {0};
+	struct tr_sites sites = {0};
+	struct tr_error ignored;
+	size_t n;
+
+	if (tr_reader_stored(reader, f->number, FILE_MAX, &b, &ignored) < 0)
+		return 0;
+	tr_sites_scan(b.data, b.len, &sites);
+	n = sites.undecided;
+	tr_sites_release(&sites);
+	return n;
+}
+
+/* Leave those that could not be changed, most frequent first; look into the
+ * files. */
+static void finish(struct cli_stops *s, const struct tr_reader *reader)
 {
 	size_t kept = 0;
 
@@ -244,105 +256,83 @@ static void finish(struct cli_stops *s)
 	s->n = kept;
 	if (s->n)
 		qsort(s->stop, s->n, sizeof *s->stop, by_count);
+	for (size_t i = 0; i < s->nfiles; i++)
+		if (s->file[i]->mapped)
+			s->file[i]->undecided = undecided_in(reader,
+							     s->file[i]);
 }
 
-/* Byte patterns of the file that could be instructions, and were left alone. */
-static size_t undecided_in(const struct tr_reader *reader, size_t file)
+static void set_file(struct tr_json *j, const struct file *f)
 {
-	TR_AUTOBUF struct tr_buf b = {0};
-	struct tr_sites sites = {0};
-	struct tr_error ignored;
-	size_t n;
-
-	if (tr_reader_stored(reader, (uint32_t)file, FILE_MAX, &b,
-			     &ignored) < 0)
-		return 0;
-	tr_sites_scan(b.data, b.len, &sites);
-	n = sites.undecided;
-	tr_sites_release(&sites);
-	return n;
-}
-
-static void set_file(const struct cli_stops *s, size_t file, struct tr_json *j)
-{
-	const struct file *f = file < s->nfiles ? &s->files[file] : NULL;
-
-	tr_json_set(j, "file", tr_json_int((int64_t)file));
-	if (f && f->path)
+	tr_json_set(j, "file", tr_json_int(f->number));
+	if (f->path)
 		tr_json_set(j, "path", tr_json_bytes(f->path, f->path_len));
 }
 
-static struct tr_json *stops_json(const struct cli_stops *s)
+static struct tr_json *stop_json(const struct stop *p)
 {
-	struct tr_json *list = tr_json_array();
+	struct tr_json *j = tr_json_object();
 
-	for (size_t i = 0; i < s->n; i++) {
-		struct tr_json *e = tr_json_object();
+	tr_json_set(j, "at", tr_json_string(p->what));
+	tr_json_set(j, "count", tr_json_int((int64_t)p->count));
+	set_file(j, p->file);
+	tr_json_set(j, "offset", tr_json_int((int64_t)p->offset));
+	return j;
+}
 
-		tr_json_set(e, "at", tr_json_string(s->stop[i]->what));
-		tr_json_set(e, "count",
-			    tr_json_int((int64_t)s->stop[i]->count));
-		set_file(s, s->stop[i]->file, e);
-		tr_json_set(e, "offset",
-			    tr_json_int((int64_t)s->stop[i]->offset));
-		tr_json_append(list, e);
-	}
-	return list;
+static struct tr_json *undecided_json(const struct file *f)
+{
+	struct tr_json *j = tr_json_object();
+
+	set_file(j, f);
+	tr_json_set(j, "count", tr_json_int((int64_t)f->undecided));
+	return j;
 }
 
 void cli_stops_json(struct cli_stops *s, const struct tr_reader *reader,
 		    struct tr_json *j)
 {
-	struct tr_json *list = tr_json_array();
+	struct tr_json *stops = tr_json_array(), *undecided = tr_json_array();
 
-	finish(s);
-	tr_json_set(j, "stops", stops_json(s));
-	for (size_t i = 0; i < s->nfiles; i++) {
-		size_t n = s->files[i].mapped ? undecided_in(reader, i) : 0;
-		struct tr_json *e;
-
-		if (n == 0)
-			continue;
-		e = tr_json_object();
-		set_file(s, i, e);
-		tr_json_set(e, "count", tr_json_int((int64_t)n));
-		tr_json_append(list, e);
-	}
-	tr_json_set(j, "undecided", list);
+	finish(s, reader);
+	for (size_t i = 0; i < s->n; i++)
+		tr_json_append(stops, stop_json(s->stop[i]));
+	for (size_t i = 0; i < s->nfiles; i++)
+		if (s->file[i]->undecided)
+			tr_json_append(undecided, undecided_json(s->file[i]));
+	tr_json_set(j, "stops", stops);
+	tr_json_set(j, "undecided", undecided);
 }
 
-static void print_path(const struct cli_stops *s, size_t file)
+static void print_path(const struct file *f)
 {
-	const struct file *f = file < s->nfiles ? &s->files[file] : NULL;
-
-	if (f && f->path)
+	if (f->path)
 		cli_put_escaped(f->path, f->path_len);
 	else
-		printf("file %zu", file);
+		printf("file %" PRIu32, f->number);
+	putchar('\n');
 }
 
 void cli_stops_print(struct cli_stops *s, const struct tr_reader *reader)
 {
-	finish(s);
+	finish(s, reader);
 	if (s->n)
 		printf("\n%-20s %10s %12s  %s\n", "stopped at", "times", "offset",
 		       "file");
 	for (size_t i = 0; i < s->n && i < SHOWN_MAX; i++) {
 		printf("%-20s %10" PRIu64 " %#12" PRIx64 "  ", s->stop[i]->what,
 		       s->stop[i]->count, s->stop[i]->offset);
-		print_path(s, s->stop[i]->file);
-		putchar('\n');
+		print_path(s->stop[i]->file);
 	}
 	if (s->n > SHOWN_MAX)
 		printf("and %zu more places\n", s->n - SHOWN_MAX);
 	for (size_t i = 0; i < s->nfiles; i++) {
-		size_t n = s->files[i].mapped ? undecided_in(reader, i) : 0;
+		size_t n = s->file[i]->undecided;
 
 		if (n == 0)
 			continue;
 		printf("%zu byte pattern%s of RDTSC, CPUID and the like could "
 		       "not be told from data in ", n, n == 1 ? "" : "s");
-		print_path(s, i);
-		putchar('\n');
+		print_path(s->file[i]);
 	}
 }

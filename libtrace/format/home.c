@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -84,6 +85,15 @@ int tr_home_open(const struct tr_home *p, const char *name,
 	*part = (struct tr_part){.fd = -1};
 	return p->dirfd < 0 ? open_member(p, name, part, err) :
 			      open_file(p, name, part, err);
+}
+
+int tr_stored_open(int dirfd, uint32_t file)
+{
+	char name[32];
+
+	snprintf(name, sizeof name, "files/%" PRIu32, file);
+	return openat(dirfd, name,
+		      O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 }
 
 void tr_part_close(struct tr_part *part)

@@ -47,6 +47,8 @@ struct tr_part {
 int tr_home_open(const struct tr_home *p, const char *name,
 		  struct tr_part *part, struct tr_error *err) TR_MUST_CHECK;
 void tr_part_close(struct tr_part *part);
+/* Open a stored file of a trace's directory in the same way; -1 with errno. */
+int tr_stored_open(int dirfd, uint32_t file) TR_MUST_CHECK;
 /* As tr_pread_full. */
 ssize_t tr_part_read(const struct tr_part *part, void *buf, size_t n,
 		     uint64_t at) TR_MUST_CHECK;

@@ -260,35 +260,24 @@ static bool take_ranges(const struct tr_log_call *c, struct tr_event *ev)
 static void after_call(struct recorder *r, struct task *t,
 		       const struct tr_event *ev)
 {
-	int64_t result = (int64_t)tr_event_get(ev, TR_F_RESULT);
+	const struct tr_regs *g = &ev->regs;
+	const struct tr_call call = {
+		.nr = tr_event_get(ev, TR_F_NR),
+		.args = {g->rdi, g->rsi, g->rdx, g->r10, g->r8, g->r9},
+		.result = (int64_t)tr_event_get(ev, TR_F_RESULT),
+	};
 
-	switch (tr_event_get(ev, TR_F_NR)) {
+	rec_call_made(t, &call);
+	switch (call.nr) {
 	case SYS_open:
 	case SYS_openat:
-		for (size_t i = 0; i < ev->narg && result >= 0; i++)
+		for (size_t i = 0; i < ev->narg && call.result >= 0; i++)
 			rec_portable_opened(r, t, &ev->arg[i].bytes);
-		break;
-	case SYS_set_tid_address:
-		t->clear_tid = ev->regs.rdi;
-		break;
-	case SYS_set_robust_list:
-		if (result == 0)
-			t->robust_list = ev->regs.rdi;
-		break;
-	case SYS_mmap:
-	case SYS_munmap:
-	case SYS_mprotect:
-	case SYS_brk:
-	case SYS_madvise:
-		rec_mapping_changed(t, &(struct tr_call){
-			.nr = tr_event_get(ev, TR_F_NR), .result = result,
-			.args = {ev->regs.rdi, ev->regs.rsi, ev->regs.rdx,
-				 ev->regs.r10}});
 		break;
 	case SYS_rt_sigprocmask:
 		/* The new mask is set before the old one is stored. */
-		if (ev->narg && (result == 0 || result == -EFAULT))
-			rec_forced_changes(t, (int)ev->regs.rdi,
+		if (ev->narg && (call.result == 0 || call.result == -EFAULT))
+			rec_forced_changes(t, (int)call.args[0],
 					   &ev->arg[0].bytes);
 		break;
 	}

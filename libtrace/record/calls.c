@@ -462,21 +462,25 @@ static void child_action_set(struct recorder *r, const struct task *t)
 			o->no_cldstop = flags & SA_NOCLDSTOP;
 }
 
+void rec_call_made(struct task *t, const struct tr_call *c)
+{
+	const struct tr_sys *sys = tr_sys_lookup(c->nr);
+
+	if (c->nr == SYS_set_tid_address)
+		t->clear_tid = c->args[0];
+	else if (c->nr == SYS_set_robust_list && c->result == 0)
+		t->robust_list = c->args[0];
+	else if (sys && sys->class == TR_SYS_MAP)
+		rec_mapping_changed(t, c);
+}
+
 /* What the recorder itself must know of calls that succeeded. */
 static void after_call(struct recorder *r, struct task *t)
 {
 	const struct tr_call *c = &t->fl.call;
 
-	if (t->fl.sys && t->fl.sys->class == TR_SYS_MAP)
-		rec_mapping_changed(t, c);
+	rec_call_made(t, c);
 	switch (c->nr) {
-	case SYS_set_tid_address:
-		t->clear_tid = c->args[0];
-		break;
-	case SYS_set_robust_list:
-		if (c->result == 0)
-			t->robust_list = c->args[0];
-		break;
 	case SYS_open:
 		if (c->result >= 0)
 			check_opened(r, t);

@@ -331,6 +331,9 @@ void rec_call_finish_interrupted(struct recorder *r, struct task *t);
 void rec_call_finish_as(struct recorder *r, struct task *t,
 			const struct tr_regs *regs);
 void rec_call_release(struct task *t);
+/* What follows from a call for the recorder, be it traced or made by the
+ * injected code. */
+void rec_call_made(struct task *t, const struct tr_call *c);
 
 /* denied.c: calls answered in the kernel's place. */
 /* The errno for a request that the engine cannot support, or 0. */
@@ -387,7 +390,7 @@ bool rec_calls_fault(struct recorder *r, struct task *t, int sig, int si_code,
 /* What mmap(2) made, but for the file. */
 struct tr_map rec_mapping_of(uint64_t length, uint64_t prot, uint64_t flags,
 			     uint64_t start);
-/* What follows from a call that changes mappings, whoever made it. */
+/* What follows from a call that changes mappings. */
 void rec_mapping_changed(struct task *t, const struct tr_call *c);
 /* The mapping a successful call made and the status of the file behind it; -1
  * with err when replay could not make it. */

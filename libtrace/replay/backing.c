@@ -11,6 +11,7 @@
 #include "libtrace/base/alloc.h"
 #include "libtrace/base/io.h"
 #include "libtrace/base/sha256.h"
+#include "libtrace/format/home.h"
 
 void tr_backing_add(struct tr_backing *b, const struct tr_event *ev)
 {
@@ -40,15 +41,12 @@ static int clear(int fd, off_t at, off_t end)
 static int fill(const struct tr_backing *b, uint32_t file, int fd,
 		struct tr_error *err)
 {
-	TR_AUTOFREE char *name = tr_printf("files/%u", file);
-	TR_AUTOCLOSE int from = openat(b->trace_dirfd, name,
-				       O_RDONLY | O_CLOEXEC | O_NOFOLLOW |
-				       O_NONBLOCK);
+	TR_AUTOCLOSE int from = tr_stored_open(b->trace_dirfd, file);
 	struct stat st;
 	off_t done = 0, at = 0, end;
 
 	if (from < 0 || fstat(from, &st) < 0)
-		return tr_fail_errno(err, "%s", name);
+		return tr_fail_errno(err, "files/%u", file);
 	if (ftruncate(fd, st.st_size) < 0)
 		goto failed;
 	while (tr_next_data(from, st.st_size, &at, &end)) {
@@ -63,7 +61,7 @@ static int fill(const struct tr_backing *b, uint32_t file, int fd,
 		goto failed;
 	return 0;
 failed:
-	return tr_fail_errno(err, "%s: copying into memory", name);
+	return tr_fail_errno(err, "files/%u: copying into memory", file);
 }
 
 /* The memory of an earlier entry for the same inode, or new memory. */

@@ -83,7 +83,8 @@ static bool is_fit(const struct tr_replay *r, const struct rtask *t,
 		return false;
 	sys = tr_sys_lookup(ev->regs.orig_rax);
 	rule = tr_rule_find(r->control, ev->regs.orig_rax);
-	return rule && sys->class != TR_SYS_MAP && tr_call_is_simple(&f) && logs_args(rule, ev);
+	return rule && sys->class != TR_SYS_MAP && tr_call_is_simple(&f) &&
+	       logs_args(rule, ev);
 }
 
 static size_t entry_size(const struct tr_event *ev)

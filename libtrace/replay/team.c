@@ -12,9 +12,7 @@
  * programs share and one of them can write is beyond this scheme: the member
  * stops.
  */
-#include <fcntl.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -22,6 +20,7 @@
 
 #include "libtrace/base/alloc.h"
 #include "libtrace/base/io.h"
+#include "libtrace/format/home.h"
 #include "libtrace/model/syscalls.h"
 #include "libtrace/replay/replayer.h"
 
@@ -206,16 +205,13 @@ static void read_code(const struct tr_replay *r, const struct tr_calls *c,
 		      uint64_t addr, void *buf, size_t n)
 {
 	const struct tr_text *t = c->text;
-	char name[32];
 
 	while (t < c->text + c->ntext && (addr < t->start || addr >= t->end))
 		t++;
 	if (t == c->text + c->ntext)
 		return;
-	snprintf(name, sizeof name, "files/%u", t->file);
-	TR_AUTOCLOSE int fd = openat(tr_reader_dirfd(r->reader), name,
-				     O_RDONLY | O_CLOEXEC | O_NOFOLLOW |
-				     O_NONBLOCK);
+	TR_AUTOCLOSE int fd = tr_stored_open(tr_reader_dirfd(r->reader),
+					     t->file);
 	/* What is not in the file stays 0, as in memory. */
 	if (fd < 0 || pread(fd, buf, n, (off_t)(addr - t->start + t->offset)) < 0)
 		return;
@@ -236,7 +232,7 @@ static void learn(struct tr_replay *r, struct tr_calls *c,
 	read_code(r, c, at, s.insn, what.length);
 	read_code(r, c, s.way.hole, s.hole, sizeof s.hole);
 	if (s.way.via)
-		read_code(r, c, s.way.via, s.via, lead ? lead : TR_NEAR_JUMP);
+		read_code(r, c, s.way.via, s.via, lead ? lead : TR_JUMP);
 	TR_GROW(c->stub, c->n, c->cap);
 	c->stub[c->n++] = s;
 	tr_known_learn(&r->known, c, at);

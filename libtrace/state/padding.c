@@ -164,7 +164,7 @@ static bool is_end(const ZydisDecodedInstruction *insn)
 struct window {
 	uint64_t lo, hi;
 	uint64_t site;
-	/* Instructions right before the site, the last ones first. */
+	/* Plain instructions right before the site, in their order. */
 	uint64_t before[TR_LEAD_MAX];
 	unsigned nbefore;
 	bool indirect; /* its function has branches that lead anywhere */
@@ -420,7 +420,7 @@ static void collect(const struct elf *e, uint64_t offset, uint64_t reach,
 	if (own < e->n)
 		take_function(e, own, &w);
 	room->lead = lead_of(&w, &room->lead_is_one);
-	if (!room->lead_is_one &&
+	if (room->lead && !room->lead_is_one &&
 	    is_entered_from_afar(e, ph, addr - room->lead, addr))
 		room->lead = 0;
 	room->tail = tail_of(ph);

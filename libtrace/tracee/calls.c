@@ -1,13 +1,12 @@
 /* Syscall instructions and their patches. */
 #include "libtrace/tracee/calls.h"
 
-#include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "libtrace/base/alloc.h"
 #include "libtrace/base/buf.h"
+#include "libtrace/format/home.h"
 #include "libtrace/tracee/memory.h"
 
 /* From the end of a short jump. */
@@ -79,7 +78,7 @@ static unsigned places(const struct tr_stub *s, struct place p[PLACES_MAX])
 	if (!tr_stub_lead(s))
 		p[n++] = (struct place){s->at, s->what.length, s->insn};
 	if (s->way.via)
-		p[n++] = (struct place){s->way.via, TR_NEAR_JUMP, s->via};
+		p[n++] = (struct place){s->way.via, TR_JUMP, s->via};
 	p[n++] = (struct place){s->way.hole, TR_SLOT_JUMP, s->hole};
 	return n;
 }
@@ -127,7 +126,6 @@ static const struct tr_room *room_near(struct tr_room_cache *rc,
 				       uint32_t file, uint64_t offset)
 {
 	struct tr_room_near *p;
-	char name[32];
 
 	for (size_t i = 0; i < rc->n; i++)
 		if (rc->p[i].offset == offset && rc->p[i].file == file)
@@ -135,9 +133,7 @@ static const struct tr_room *room_near(struct tr_room_cache *rc,
 	TR_GROW(rc->p, rc->n, rc->cap);
 	p = &rc->p[rc->n++];
 	*p = (struct tr_room_near){.file = file, .offset = offset};
-	snprintf(name, sizeof name, "files/%u", file);
-	TR_AUTOCLOSE int fd = openat(rc->dirfd, name, O_RDONLY | O_CLOEXEC |
-				     O_NOFOLLOW | O_NONBLOCK);
+	TR_AUTOCLOSE int fd = tr_stored_open(rc->dirfd, file);
 	if (fd >= 0)
 		tr_padding_near(fd, offset, REACH_BACK, &p->room);
 	return &p->room;
@@ -270,7 +266,7 @@ static struct tr_way find_way(const struct search *s)
 		return (struct tr_way){s->at - s->room->lead, hole};
 	}
 	if (hole)
-		via = take_gap(s, TR_NEAR_JUMP);
+		via = take_gap(s, TR_JUMP);
 	if (via)
 		return (struct tr_way){via, hole};
 	return (struct tr_way){0, take_gap(s, TR_SLOT_JUMP)};
@@ -294,13 +290,6 @@ bool tr_calls_way(struct tr_calls *c, struct tr_room_cache *rc,
 	return way->hole;
 }
 
-static bool is_near(uint64_t from, uint64_t to)
-{
-	int64_t d = (int64_t)(to - (from + TR_NEAR_JUMP));
-
-	return d == (int32_t)d;
-}
-
 static bool is_within(const struct tr_text *t, uint64_t addr, uint64_t n)
 {
 	return addr >= t->start && addr < t->end && n <= t->end - addr;
@@ -312,6 +301,7 @@ static bool is_passable(const struct tr_calls *c, const struct tr_stub *s)
 	const struct tr_text *t = text_of(c, s->at);
 	const struct tr_way *w = &s->way;
 	uint64_t lead = tr_stub_lead(s);
+	uint8_t unused[TR_JUMP];
 
 	if (!t || !is_within(t, w->hole, TR_SLOT_JUMP) ||
 	    !is_free(c, w->hole, TR_SLOT_JUMP) ||
@@ -320,15 +310,16 @@ static bool is_passable(const struct tr_calls *c, const struct tr_stub *s)
 		return false;
 	if (!w->via)
 		return is_in_reach(s->at, w->hole);
-	return is_within(t, w->via, TR_NEAR_JUMP) &&
-	       is_free(c, w->via, lead ? lead : TR_NEAR_JUMP) &&
-	       is_near(w->via, w->hole) && (lead || is_in_reach(s->at, w->via));
+	return is_within(t, w->via, TR_JUMP) &&
+	       is_free(c, w->via, lead ? lead : TR_JUMP) &&
+	       tr_jump_encode(unused, w->via, w->hole) &&
+	       (lead || is_in_reach(s->at, w->via));
 }
 
 /* What is written for one site. */
 struct planting {
 	uint8_t code[TR_LONG_STUB_SIZE], slot[8];
-	uint8_t site[TR_SHORT_JUMP], via[TR_NEAR_JUMP], hole[TR_SLOT_JUMP];
+	uint8_t site[TR_SHORT_JUMP], via[TR_JUMP], hole[TR_SLOT_JUMP];
 };
 #define PIECES_MAX 5
 
@@ -343,10 +334,8 @@ static size_t make_jumps(const struct tr_stub *s, uint64_t slot,
 	tr_put_le32(p->hole + 3, (uint32_t)slot);
 	piece[n++] = (struct tr_piece){w->hole, p->hole, TR_SLOT_JUMP};
 	if (w->via) {
-		p->via[0] = 0xe9;
-		tr_put_le32(p->via + 1,
-			    (uint32_t)(w->hole - (w->via + TR_NEAR_JUMP)));
-		piece[n++] = (struct tr_piece){w->via, p->via, TR_NEAR_JUMP};
+		tr_jump_encode(p->via, w->via, w->hole);
+		piece[n++] = (struct tr_piece){w->via, p->via, TR_JUMP};
 	}
 	if (!tr_stub_lead(s)) {
 		p->site[0] = 0xeb;
@@ -393,7 +382,7 @@ static bool save(pid_t tid, struct tr_patches *ps, struct tr_stub *s)
 	    tr_memory_read(tid, s->at, s->insn, s->what.length) < 0 ||
 	    tr_memory_read(tid, s->way.hole, s->hole, sizeof s->hole) < 0 ||
 	    (s->way.via && tr_memory_read(tid, s->way.via, s->via,
-					  lead ? lead : TR_NEAR_JUMP) < 0))
+					  lead ? lead : TR_JUMP) < 0))
 		return false;
 	tr_patches_show(ps, s->at, s->insn, s->what.length);
 	return true;

@@ -54,10 +54,10 @@ static const struct tr_window_page *page_of(struct tr_window *w, uint64_t addr)
 {
 	struct tr_window_page *p;
 
-	for (unsigned i = 0; i < 4; i++)
+	for (unsigned i = 0; i < TR_WINDOW_PAGES; i++)
 		if (addr && w->page[i].addr == addr)
 			return &w->page[i];
-	p = &w->page[w->next++ % 4];
+	p = &w->page[w->next++ % TR_WINDOW_PAGES];
 	p->addr = addr;
 	p->readable = tr_memory_read(w->tid, addr, p->bytes,
 				     sizeof p->bytes) == 0;

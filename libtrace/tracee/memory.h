@@ -27,6 +27,7 @@ struct tr_piece {
 int tr_memory_write_pieces(pid_t tid, struct tr_piece *p, size_t n)
 	TR_MUST_CHECK;
 /* Pages read, for many small reads while the task is stopped. */
+#define TR_WINDOW_PAGES 4u
 struct tr_window {
 	pid_t tid;
 	unsigned next; /* to be replaced */
@@ -34,13 +35,13 @@ struct tr_window {
 		uint64_t addr; /* 0: none yet */
 		bool readable;
 		uint8_t bytes[4096];
-	} page[4];
+	} page[TR_WINDOW_PAGES];
 };
 static inline void tr_window_open(struct tr_window *w, pid_t tid)
 {
 	w->tid = tid;
 	w->next = 0;
-	for (unsigned i = 0; i < 4; i++)
+	for (unsigned i = 0; i < TR_WINDOW_PAGES; i++)
 		w->page[i].addr = 0;
 }
 /* As tr_memory_read_some. */

@@ -2,15 +2,14 @@
 #include "libtrace/tracee/patch.h"
 
 #include <cpuid.h>
-#include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <x86intrin.h>
 
 #include "libtrace/base/alloc.h"
+#include "libtrace/format/home.h"
 #include "libtrace/tracee/memory.h"
 
 void tr_site_cache_release(struct tr_site_cache *c)
@@ -36,12 +35,8 @@ static const struct tr_sites *sites_of(struct tr_site_cache *c, uint32_t file)
 		c->n = n;
 	}
 	if (!c->known[file]) {
-		char name[32];
+		TR_AUTOCLOSE int fd = tr_stored_open(c->dirfd, file);
 
-		snprintf(name, sizeof name, "files/%u", file);
-		TR_AUTOCLOSE int fd = openat(c->dirfd, name,
-					     O_RDONLY | O_CLOEXEC |
-					     O_NOFOLLOW | O_NONBLOCK);
 		if (fd >= 0)
 			tr_sites_find(fd, &c->by_file[file]);
 		c->known[file] = true;

@@ -11,6 +11,7 @@
 #include "libtrace/format/event.h"
 #include "libtrace/intercept/abi.h"
 #include "libtrace/state/padding.h"
+#include "libtrace/tracee/relocate.h"
 
 /* An instruction that is patched: a system call, an XSAVEC, or one of CPUID,
  * RDTSC and RDTSCP. */
@@ -20,8 +21,9 @@ struct tr_patchable {
 };
 
 #define TR_SHORT_JUMP 2u /* eb rel8 */
-#define TR_NEAR_JUMP 5u  /* e9 rel32 */
 #define TR_SLOT_JUMP 7u  /* ff 24 25 abs32: jmp *abs32 */
+_Static_assert(TR_LEAD_MIN == TR_JUMP && TR_LEAD_MAX == TR_STUB_LEAD,
+	       "room for a near jump, and in the stub");
 
 /*
  * How the program comes from a site to its stub.  The last jump, in `hole`,
@@ -52,7 +54,7 @@ static inline uint64_t tr_stub_lead(const struct tr_stub *s)
 {
 	uint64_t n = s->at - s->way.via;
 
-	return s->way.via && n >= TR_NEAR_JUMP && n <= TR_LEAD_MAX ? n : 0;
+	return s->way.via && n >= TR_LEAD_MIN && n <= TR_LEAD_MAX ? n : 0;
 }
 
 /* Can the injected code do what the instruction does? */
