@@ -242,6 +242,7 @@ points() {
 @test "workload: tracer steps" { workload tracer_steps; }
 @test "workload: tracer threads" { workload tracer_threads; }
 @test "workload: tracer world" { workload tracer_world; }
+@test "workload: undisturbed" { workload undisturbed; }
 @test "workload: unknown calls" { workload unknown_calls; }
 @test "workload: watched buffers" { workload watched_buffers; }
 @test "workload: xsavec" { workload xsavec; }

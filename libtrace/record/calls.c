@@ -340,6 +340,29 @@ static void begin(struct recorder *r, struct task *t,
 		rec_capture_begin(r, t);
 }
 
+/*
+ * A stop that the recorder has asked for is due, and would come within the call
+ * as one that nobody sees natively: epoll_wait fails after it, clock_nanosleep
+ * writes the rest (signal(7), "Interruption of system calls and library
+ * functions by stop signals").  So it comes first: the call is skipped, and
+ * entered anew.
+ */
+bool rec_call_put_off(struct task *t)
+{
+	struct tr_regs regs;
+
+	if (!t->interrupting || t->in_call || t->filtered || t->vt ||
+	    tr_tracee_get_regs(t->tid, &regs) < 0 ||
+	    regs.rip == tr_calls_address(tr_calls_after_leave))
+		return false;
+	regs.rip -= 2; /* the syscall instruction */
+	regs.rax = regs.orig_rax;
+	regs.orig_rax = (uint64_t)-1;
+	if (tr_tracee_set_regs(t->tid, &regs) == 0)
+		rec_resume(t, TR_RESUME_CONT, 0);
+	return true;
+}
+
 void rec_call_enter(struct recorder *r, struct task *t)
 {
 	struct tr_regs regs;

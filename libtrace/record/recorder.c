@@ -99,6 +99,8 @@ void rec_dispatch(struct recorder *r, struct task *t, int status)
 		rec_signal_stop(r, t, WSTOPSIG(status));
 		break;
 	case PTRACE_EVENT_SECCOMP:
+		if (rec_call_put_off(t))
+			break;
 		if (t->filtered && t->in_call && !t->fl.interrupted)
 			rec_call_filtered(r, t);
 		else

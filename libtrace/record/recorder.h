@@ -321,6 +321,8 @@ void rec_call_exit(struct recorder *r, struct task *t);
 bool rec_is_exec(const struct task *t); /* the call in flight */
 /* The filter's stop, for tasks whose entry was seen before it. */
 void rec_call_filtered(struct recorder *r, struct task *t);
+/* Was it put off, at its entry, until after a stop that is due? */
+bool rec_call_put_off(struct task *t);
 /* The task's turn has come, and its tracer, if it has one, lets it enter. */
 void rec_call_proceed(struct recorder *r, struct task *t);
 void rec_call_record_entry(struct recorder *r, struct task *t);
