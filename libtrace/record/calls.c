@@ -341,11 +341,12 @@ static void begin(struct recorder *r, struct task *t,
 }
 
 /*
- * A stop that the recorder has asked for is due, and would come within the call
- * as one that nobody sees natively: epoll_wait fails after it, clock_nanosleep
- * writes the rest (signal(7), "Interruption of system calls and library
- * functions by stop signals").  So it comes first: the call is skipped, and
- * entered anew.
+ * The recorder has asked for a stop, and the task has come to a call before it.
+ * The call would be interrupted as no program sees it natively: epoll_wait fails,
+ * clock_nanosleep writes the rest.  For a stop of whatever kind takes the request
+ * back but not what says that something is pending (ptrace_stop() in
+ * kernel/signal.c: JOBCTL_TRAP_STOP and TIF_SIGPENDING).  So the call is skipped,
+ * and entered anew once the kernel has looked.
  */
 bool rec_call_put_off(struct task *t)
 {
@@ -358,6 +359,7 @@ bool rec_call_put_off(struct task *t)
 	regs.rip -= 2; /* the syscall instruction */
 	regs.rax = regs.orig_rax;
 	regs.orig_rax = (uint64_t)-1;
+	t->interrupting = 0;
 	if (tr_tracee_set_regs(t->tid, &regs) == 0)
 		rec_resume(t, TR_RESUME_CONT, 0);
 	return true;
