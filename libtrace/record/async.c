@@ -299,7 +299,8 @@ void rec_interrupt(struct task *t)
  * passes it by (tr_batch_run): then it is asked for again. */
 bool rec_is_interrupting(const struct task *t)
 {
-	return t->interrupting && tr_now_ns() - t->interrupting < LOST_NS;
+	return t->put_off || (t->interrupting &&
+			      tr_now_ns() - t->interrupting < LOST_NS);
 }
 
 void rec_interrupted(struct recorder *r, struct task *t)

@@ -346,13 +346,16 @@ static void begin(struct recorder *r, struct task *t,
  * clock_nanosleep writes the rest.  For a stop of whatever kind takes the request
  * back but not what says that something is pending (ptrace_stop() in
  * kernel/signal.c: JOBCTL_TRAP_STOP and TIF_SIGPENDING).  So the call is skipped,
- * and entered anew once the kernel has looked.
+ * and entered anew once the kernel has looked; until then no stop is asked for.
  */
 bool rec_call_put_off(struct task *t)
 {
 	struct tr_regs regs;
 
-	if (!t->interrupting || t->in_call || t->filtered || t->vt ||
+	bool again = t->put_off;
+
+	t->put_off = false;
+	if (again || !t->interrupting || t->in_call || t->filtered || t->vt ||
 	    tr_tracee_get_regs(t->tid, &regs) < 0 ||
 	    regs.rip == tr_calls_address(tr_calls_after_leave))
 		return false;
@@ -360,6 +363,8 @@ bool rec_call_put_off(struct task *t)
 	regs.rax = regs.orig_rax;
 	regs.orig_rax = (uint64_t)-1;
 	t->interrupting = 0;
+	t->force = t->spin.looking = false;
+	t->put_off = true;
 	if (tr_tracee_set_regs(t->tid, &regs) == 0)
 		rec_resume(t, TR_RESUME_CONT, 0);
 	return true;

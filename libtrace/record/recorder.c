@@ -96,6 +96,7 @@ void rec_dispatch(struct recorder *r, struct task *t, int status)
 	}
 	switch (tr_stop_event(status)) {
 	case 0:
+		t->put_off = false;
 		rec_signal_stop(r, t, WSTOPSIG(status));
 		break;
 	case PTRACE_EVENT_SECCOMP:

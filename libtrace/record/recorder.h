@@ -164,6 +164,7 @@ struct task {
 	uint64_t interrupting; /* since when it is being stopped in its
 				  computation, or 0; because: */
 	bool force;        /* a held signal waited too long */
+	bool put_off;      /* it is about to enter the call it came to first */
 	/* scheduling */
 	bool queued, yields, exiting;
 	bool favoured;        /* chaos: runs before those that are not */
@@ -456,6 +457,7 @@ bool rec_ignores(const struct task *t, int sig);
 /* async.c: points inside computations. */
 /* Stop the task, which is computing; its stop is for rec_interrupted. */
 void rec_interrupt(struct task *t);
+/* Is it going to stop, for that or at a call? */
 bool rec_is_interrupting(const struct task *t);
 void rec_interrupted(struct recorder *r, struct task *t);
 /* Does the stop leave the task in its computation?  A signal is kept then. */
