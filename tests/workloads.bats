@@ -218,6 +218,7 @@ points() {
 @test "workload: shm file" { workload shm_file; }
 @test "workload: shm halt" { workload shm_halt; }
 @test "workload: shm join" { workload shm_join; }
+@test "workload: shm late" { workload shm_late; }
 @test "workload: shm mutex" { workload shm_mutex; }
 @test "workload: shm sysv" { workload shm_sysv; }
 @test "workload: signal storm" { workload signal_storm; }

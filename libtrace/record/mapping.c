@@ -38,7 +38,9 @@ int rec_describe_mapping(struct recorder *r, struct task *t, struct tr_map *m,
 	*m = rec_mapping_of(a[1], a[2], a[3], start);
 	if (m->flags & MAP_ANONYMOUS)
 		return 0;
-	id = rec_store_fd(r, t, (int)a[4], st, err);
+	id = m->flags & MAP_SHARED ? rec_shared_now(r, t, (int)a[4], m, st) : 0;
+	if (!id)
+		id = rec_store_fd(r, t, (int)a[4], st, err);
 	if (id > 0) {
 		m->file = (uint32_t)id;
 		m->offset = a[5];

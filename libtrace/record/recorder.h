@@ -565,6 +565,13 @@ void rec_write_shared(struct recorder *r, const struct task *t,
 bool rec_file_offset(const struct task *t, uint64_t *offset, bool *writes);
 /* The store's id of a file that is mapped shared, or 0. */
 int64_t rec_shared_file(const struct recorder *r, const struct stat *st);
+/*
+ * The store's id under which tasks have the file mapped shared besides m, or 0.
+ * It holds what they have made of it in the order of events; a copy taken now
+ * would be ahead of those that are running.
+ */
+int64_t rec_shared_now(const struct recorder *r, const struct task *t, int fd,
+		       const struct tr_map *m, struct stat *st);
 /* Does the recording map the descriptor's file shared? */
 bool rec_maps_shared(const struct recorder *r, const struct task *t, int fd);
 void rec_shared_forget(struct recorder *r, const struct domain *d);

@@ -5,11 +5,13 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include "libtrace/base/alloc.h"
 #include "libtrace/record/recorder.h"
+#include "libtrace/state/maps.h"
 
 void rec_shared_forget(struct recorder *r, const struct domain *d)
 {
@@ -84,6 +86,55 @@ int64_t rec_shared_file(const struct recorder *r, const struct stat *st)
 	const struct shared_file *s = find(r, st);
 
 	return s ? s->file : 0;
+}
+
+/* Does the task map the inode shared, elsewhere than at [start, end)?  The device
+ * of /proc/PID/maps is not that of stat(2) everywhere (btrfs). */
+static bool maps_inode(const struct task *t, uint64_t ino, uint64_t start,
+		       uint64_t end)
+{
+	TR_AUTOVMAS struct tr_vmas vmas = {0};
+	struct tr_error err;
+
+	if (tr_vmas_read(t->tid, &vmas, &err) < 0)
+		return false;
+	for (size_t i = 0; i < vmas.n; i++) {
+		const struct tr_vma *v = &vmas.v[i];
+
+		if (v->ino == ino && v->flags & MAP_SHARED &&
+		    (v->end <= start || v->start >= end))
+			return true;
+	}
+	return false;
+}
+
+/* One task of each address space; a leader that has ended has none. */
+static bool stands_for_space(const struct recorder *r, const struct task *t)
+{
+	const struct task *o = r->tasks;
+
+	while (o->as != t->as || o->exiting)
+		o = o->next;
+	return o == t;
+}
+
+int64_t rec_shared_now(const struct recorder *r, const struct task *t, int fd,
+		       const struct tr_map *m, struct stat *st)
+{
+	TR_AUTOFREE char *path = tr_printf("/proc/%d/fd/%d", (int)t->tid, fd);
+	const struct shared_file *s;
+
+	s = r->nshared && stat(path, st) == 0 ? find(r, st) : NULL;
+	if (!s)
+		return 0;
+	for (const struct task *o = r->tasks; o; o = o->next)
+		if (o->as->domain == s->domain && !o->exiting &&
+		    stands_for_space(r, o) &&
+		    maps_inode(o, st->st_ino,
+			       o->as == t->as ? m->start : 0,
+			       o->as == t->as ? m->end : 0))
+			return s->file;
+	return 0;
 }
 
 bool rec_maps_shared(const struct recorder *r, const struct task *t, int fd)
