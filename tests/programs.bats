@@ -486,6 +486,24 @@ c_project() {
 	cmp rec.err rep.err
 }
 
+@test "processes side by side: their outputs keep their order" {
+	need perl
+	# shellcheck disable=SC2016
+	varies=1 repeat 3 same 0 perl -e '
+		$| = 1;
+		select STDERR; $| = 1; select STDOUT;
+		for my $i (1 .. 4) {
+			next if fork;
+			for my $j (1 .. 300) {
+				print "$i "; print "$j\n";
+				print STDERR "$i\n" if $j % 7 == 0;
+			}
+			exit;
+		}
+		1 while wait > 0;'
+	[ "$(wc -l <rep.out)" = 1200 ]
+}
+
 @test "a closed output" {
 	status=0
 	trace-record -o t sh -c 'echo x; echo y >&2' >&- 2>rec.err || status=$?

@@ -151,8 +151,10 @@ static void look_at_written(struct recorder *r, struct task *t)
 	if (fd < 0)
 		return;
 	t->fl.output = output_of(t, c->args[fd]);
-	if (!watched)
-		rec_calls_know_fd(r, t, c->args[fd], t->fl.output);
+	if (watched || (t->fl.output && rec_outputs_in_turn(r)))
+		return;
+	rec_calls_know_fd(r, t, c->args[fd], t->fl.output);
+	t->as->writes_inside |= t->fl.output != 0;
 }
 
 /* The errno the recorder answers with in the kernel's place, or 0. */
@@ -426,6 +428,8 @@ void rec_call_proceed(struct recorder *r, struct task *t)
 {
 	if (t->fl.changed)
 		begin_again(r, t);
+	if (!rec_output_begin(r, t))
+		return;
 	/* A filter of the program's own has its say first. */
 	if ((!t->filtered || t->fl.past_filter) && (t->fl.denied || answer(r, t))) {
 		deny(t);
@@ -663,6 +667,7 @@ static void emit_call(struct recorder *r, struct task *t,
 	if (fl->layout_changed)
 		note_layout(r, t);
 	after_call(r, t);
+	rec_output_end(r, t);
 }
 
 /*
@@ -741,6 +746,7 @@ void rec_call_exit(struct recorder *r, struct task *t)
 	if (t->fl.call.nr != SYS_rt_sigreturn && !t->fl.skipped &&
 	    rec_is_restart((int64_t)regs.rax)) {
 		t->fl.interrupted = true;
+		rec_output_end(r, t);
 		rec_calls_trace_next(t);
 		if (!rec_traced_broken(r, t))
 			rec_resume(t, TR_RESUME_CONT, 0);

@@ -145,6 +145,7 @@ static void inherit(struct recorder *r, struct task *t, struct task *child,
 	}
 	child->as->intercept = t->as->intercept;
 	child->as->shared_files = t->as->shared_files;
+	child->as->writes_inside = t->as->writes_inside;
 	if (flags & CLONE_FILES) {
 		t->as->shared_files = child->as->shared_files = true;
 		rec_calls_forget_fds(t);
@@ -160,8 +161,10 @@ static void inherit(struct recorder *r, struct task *t, struct task *child,
 	tr_patches_copy(&child->as->patches, &t->as->patches);
 	rec_scratch_copy(child->as, t->as);
 	rec_growth_copy(child->as, t->as);
-	if (child->as->domain != t->as->domain)
+	if (child->as->domain != t->as->domain) {
 		child->cpu = rec_next_cpu(r);
+		rec_outputs_shared(r);
+	}
 }
 
 /* A child that shares no memory with its parent runs beside it; one whose
@@ -378,6 +381,7 @@ void rec_task_died(struct recorder *r, struct task *t, int status)
 	rec_traced_died(r, t, status);
 	unlink_task(r, t);
 	rec_foreign_end(r, t);
+	rec_output_end(r, t);
 	rec_call_release(t);
 	rec_domain_leave(r, t);
 	rec_aspace_leave(r, t);

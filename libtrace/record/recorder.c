@@ -191,7 +191,8 @@ static void look_after_waiting(struct recorder *r, uint64_t *tick_ns)
 	rec_calls_tick(r);
 	rec_force_overdue(r);
 	rec_preempt(r);
-	r->hurry = rec_signals_waiting(r) || rec_sched_waiting(r);
+	r->hurry = rec_outputs_overdue(r) || rec_signals_waiting(r) ||
+		   rec_sched_waiting(r);
 	r->soon = false;
 	wanted = calm_ns(r);
 	if (r->hurry)

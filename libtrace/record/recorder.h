@@ -82,6 +82,7 @@ struct aspace {
 	bool alone;        /* as the injected code was told */
 	bool mixed_files;  /* its tasks may have different descriptors */
 	bool shared_files; /* other address spaces change its descriptors */
+	bool writes_inside; /* to the outputs, by the injected code */
 	uint64_t drained; /* when the log was last looked at, */
 	uint64_t log_from, log_done; /* and the bytes and calls seen then */
 	struct tr_regs last; /* registers after its last call in the log */
@@ -110,6 +111,7 @@ struct inflight {
 	bool exposed;       /* it may write to the program's at any time */
 	uint32_t halted;    /* domain that waits for its end, or 0 */
 	int output;         /* 1 stdout, 2 stderr of the recording */
+	bool held_up;       /* while another process writes there */
 	bool recorded;      /* an enter or clone event was written */
 	bool interrupted;   /* stopped with a restart code, may go on */
 	bool args_changed;  /* registers to put back at the exit */
@@ -236,6 +238,9 @@ struct recorder {
 	struct tr_known known; /* sites that have been patched */
 	uint8_t *log; /* room for one log */
 	FILE *audit; /* where disagreements with the model go, or NULL */
+
+	const struct task *writing; /* to an output, or NULL, */
+	uint64_t writing_since;     /* and since when */
 
 	uint64_t start_ns, number;
 	uint64_t latest; /* time of the last event */
@@ -552,6 +557,18 @@ void rec_growth_release(struct aspace *as);
 void rec_growth_check(struct recorder *r, struct task *t);
 
 /* shared.c: shared mappings of files. */
+/* outputs.c: processes that run side by side write one after the other. */
+/* Are there several? */
+bool rec_outputs_in_turn(const struct recorder *r);
+/* From now on there are: none writes to them by the injected code. */
+void rec_outputs_shared(struct recorder *r);
+/* May the task enter its call?  If not, rec_call_proceed comes later. */
+bool rec_output_begin(struct recorder *r, struct task *t);
+/* Its event is written, or the call is not going to be finished. */
+void rec_output_end(struct recorder *r, const struct task *t);
+/* Do not wait for who takes too long.  Is anybody waiting? */
+bool rec_outputs_overdue(struct recorder *r);
+
 /* The task has mapped the file shared: domains that see each other's writes
  * through it become one. */
 void rec_map_shared(struct recorder *r, struct task *t, const struct stat *st,
