@@ -208,3 +208,15 @@ types() {
 	[[ $(file -b -m "$magic" chunks/000000) == "trace chunks, version 1, "* ]]
 	[[ $(file -b -m "$magic" index) == "trace index" ]]
 }
+
+@test "trace-dump --stats: data that is read again is stored once" {
+	local size
+	head -c 300000 /dev/urandom >data
+	trace-record -o t sh -c 'cat data; cat data data' >rec.out
+	trace-replay t >rep.out
+	cmp rec.out rep.out
+	trace-dump --stats t >stats
+	size=$(jq .blocks.stored_bytes stats)
+	[ "$size" -ge 300000 ] && [ "$size" -lt 600000 ] || fail "$size"
+	[ "$(jq .total.stored_bytes stats)" -lt 700000 ]
+}

@@ -83,21 +83,21 @@ static const char *call_name(const struct state *s, size_t i)
 	return sys ? sys->name : "?";
 }
 
-/* Chunks by stream; returns an array of tr_reader_stream_count elements. */
+/* Chunks by stream; returns an array of tr_reader_stream_count elements, and
+ * one more, of the blocks. */
 static struct stream *count_chunks(const struct tr_reader *reader,
 				   struct stream *total)
 {
 	uint32_t n = tr_reader_stream_count(reader);
-	struct stream *streams = tr_alloc(n * sizeof *streams);
+	struct stream *streams = tr_alloc((n + (size_t)1) * sizeof *streams);
 	const struct tr_chunk_ref *chunks;
 	size_t nchunks = tr_reader_chunks(reader, &chunks);
 
 	for (size_t i = 0; i < nchunks; i++) {
-		struct stream *both[2] = {total, NULL};
+		uint32_t s = chunks[i].stream;
+		struct stream *both[2] = {total, &streams[s < n ? s : n]};
 
-		if (chunks[i].stream < n)
-			both[1] = &streams[chunks[i].stream];
-		for (int k = 0; k < 2 && both[k]; k++) {
+		for (int k = 0; k < 2; k++) {
 			both[k]->chunks++;
 			both[k]->records += chunks[i].records;
 			both[k]->raw += chunks[i].raw_size;
@@ -195,6 +195,7 @@ static void print_json(const struct state *s, const struct tr_reader *reader,
 	tr_json_set(j, "notes", notes_json(s));
 	tr_json_set(j, "total", stream_json(total));
 	tr_json_set(j, "streams", streams_json(streams, n));
+	tr_json_set(j, "blocks", stream_json(&streams[n]));
 	tr_json_set(j, "syscalls", calls_json(s));
 	cli_stops_json(s->stops, reader, j);
 	cli_json_line(j);
@@ -247,6 +248,8 @@ static void print_streams(const struct stream *total,
 		if (streams[i].chunks)
 			print_stream(i ? name : "catalogue", &streams[i]);
 	}
+	if (streams[n].chunks)
+		print_stream("blocks", &streams[n]);
 	print_stream("all", total);
 }
 

@@ -13,6 +13,7 @@
 #include "libtrace/base/alloc.h"
 #include "libtrace/base/fault.h"
 #include "libtrace/base/io.h"
+#include "libtrace/format/blocks.h"
 #include "libtrace/format/deflate.h"
 #include "libtrace/format/index.h"
 
@@ -56,6 +57,7 @@ struct tr_appender {
 	uint64_t offset;
 	uint64_t *chain; /* by stream: check of its last chunk */
 	size_t chain_cap;
+	uint64_t block_chain; /* the same of the stream of blocks */
 	struct tr_chunk_ref *refs;
 	size_t nrefs, refs_cap;
 	struct tr_writer_stats stats;
@@ -91,6 +93,8 @@ static uint64_t *chain_slot(struct tr_appender *a, uint32_t stream)
 {
 	size_t cap = a->chain_cap ? a->chain_cap : 64;
 
+	if (stream == TR_BLOCK_STREAM)
+		return &a->block_chain;
 	if (stream >= a->chain_cap) {
 		while (cap <= stream)
 			cap *= 2;

@@ -9,6 +9,7 @@
 
 #include "libtrace/base/alloc.h"
 #include "libtrace/base/io.h"
+#include "libtrace/format/blocks.h"
 #include "libtrace/format/checker.h"
 #include "libtrace/format/chunk.h"
 #include "libtrace/format/index.h"
@@ -269,7 +270,8 @@ void tr_check_chunks(struct tr_checker *c)
 	check_ends(&s);
 	if (s.index)
 		compare_index(&s);
-	c->stats->streams = s.streams.n;
+	c->stats->streams = s.streams.n -
+		(tr_table_get(&s.streams, TR_BLOCK_STREAM) != NULL);
 	TR_TABLE_EACH(&s.streams, slot)
 		free(slot->value);
 	tr_table_release(&s.streams);

@@ -349,6 +349,8 @@ static uint64_t bulk_of(const struct tr_event *ev)
 		n += ev->digests.len;
 	if (tr_event_has(ev, TR_F_PAGE_HASHES))
 		n += ev->page_hashes.len;
+	if (tr_event_has(ev, TR_F_BLOCKS))
+		n += ev->blocks.len;
 	for (size_t i = 0; i < ev->nmem; i++)
 		n += ev->mem[i].bytes.len;
 	for (size_t i = 0; i < ev->nmap; i++)
@@ -362,7 +364,7 @@ static uint64_t bulk_of(const struct tr_event *ev)
 static size_t room_for(const struct tr_event *ev, size_t bulk)
 {
 	return 1 + 4 * VARINT_MAX + TR_NSCALARS * FIELD_HEAD +
-	       2 * (FIELD_HEAD + REGS_ROOM) + 6 * FIELD_HEAD + 128 + 32 +
+	       2 * (FIELD_HEAD + REGS_ROOM) + 7 * FIELD_HEAD + 128 + 32 +
 	       ev->nmem * (FIELD_HEAD + VARINT_MAX) +
 	       ev->nmap * (FIELD_HEAD + MAP_ROOM) +
 	       ev->narg * (FIELD_HEAD + ARG_ROOM) + bulk;
@@ -397,7 +399,8 @@ static uint8_t *put_fields(uint8_t *p, const struct tr_event *ev,
 		p = put_arg(p, &ev->arg[i]);
 	p = put_bytes(p, ev, TR_F_DIGESTS, &ev->digests);
 	p = put_bytes(p, ev, TR_F_PAGE_HASHES, &ev->page_hashes);
-	return put_scalars(p, ev, ~(BIT(TR_F_PAGE_HASHES) - 1));
+	p = put_scalars(p, ev, ~(BIT(TR_F_PAGE_HASHES) - 1));
+	return put_bytes(p, ev, TR_F_BLOCKS, &ev->blocks);
 }
 
 /* Put type and length before a body that was written after a gap of
@@ -592,6 +595,9 @@ static bool take_struct(struct tr_decoder *d, unsigned tag, struct tr_span s)
 		return true;
 	case TR_F_PAGE_HASHES:
 		ev->page_hashes = rest_of(&s);
+		return true;
+	case TR_F_BLOCKS:
+		ev->blocks = rest_of(&s);
 		return true;
 	case TR_F_MEM:
 		return take_mem(d, s);

@@ -5,22 +5,20 @@
 #include "libtrace/format/reader.h"
 
 #include <inttypes.h>
-#include <string.h>
-#include <xxhash.h>
 
 #include "libtrace/base/alloc.h"
+#include "libtrace/format/blocks.h"
 #include "libtrace/format/chunk.h"
 #include "libtrace/format/codec.h"
-#include "libtrace/format/deflate.h"
+#include "libtrace/format/loader.h"
 #include "libtrace/format/reader_impl.h"
-#include "libtrace/format/scan.h"
 
 /* An inflated chunk and its decoder; reused from stream to stream. */
 struct opened {
 	struct tr_decoder decoder;
-	uint8_t *raw;
-	size_t cap;
-	struct opened *next; /* of the unused ones */
+	struct tr_buf raw;
+	struct tr_buf blocks; /* those of the decoder's event */
+	struct opened *next;  /* of the unused ones */
 };
 
 /*
@@ -45,10 +43,8 @@ struct tr_cursor {
 	size_t nheap;
 	struct lane *current;
 	struct opened *unused;
-	struct tr_inflater *inflater;
-	struct tr_buf stored;
-	struct tr_part part; /* chunk file `file`; fd -1: none */
-	uint32_t file;
+	struct tr_loader loader;
+	struct tr_blocks *blocks; /* NULL: none were needed so far */
 };
 
 /*
@@ -136,45 +132,6 @@ static int at_chunk(const struct tr_cursor *c, const struct tr_chunk_ref *ref,
 			       ref->stream, ref->first);
 }
 
-static int use_file(struct tr_cursor *c, uint32_t file, struct tr_error *err)
-{
-	if (c->part.fd >= 0 && c->file == file)
-		return 0;
-	tr_part_close(&c->part);
-	c->file = file;
-	return tr_chunk_file_open(&c->reader->home, file, &c->part, err);
-}
-
-/* Header and payload into c->stored. */
-static int read_chunk(struct tr_cursor *c, const struct tr_chunk_ref *ref,
-		      struct tr_error *err)
-{
-	size_t n = TR_CHUNK_HEADER + (size_t)ref->stored_size;
-	ssize_t r;
-
-	if (ref->stored_size > TR_MAX_CHUNK_RAW)
-		return tr_fail(err, TR_ECORRUPT, "too large");
-	if (use_file(c, ref->file, err) < 0)
-		return -1;
-	c->stored.len = 0;
-	r = tr_part_read(&c->part, tr_buf_reserve(&c->stored, n), n,
-			 ref->offset);
-	if (r < 0)
-		return tr_fail_errno(err, "cannot read");
-	if ((size_t)r < n)
-		return tr_fail(err, TR_ECORRUPT, "cut off");
-	return 0;
-}
-
-static bool same(const struct tr_chunk_header *h,
-		 const struct tr_chunk_ref *ref)
-{
-	return h->stream == ref->stream && h->records == ref->records &&
-	       h->flags == ref->flags && h->raw_size == ref->raw_size &&
-	       h->stored_size == ref->stored_size && h->first == ref->first &&
-	       h->last == ref->last;
-}
-
 /* Is this the chunk that follows in the stream? */
 static int check_link(struct lane *l, const struct tr_chunk_header *h,
 		      struct tr_error *err)
@@ -197,62 +154,44 @@ static int check_link(struct lane *l, const struct tr_chunk_header *h,
 	return 0;
 }
 
-static int inflate_chunk(struct tr_cursor *c, const struct tr_chunk_header *h,
-			 struct opened *o, struct tr_error *err)
-{
-	const uint8_t *payload = c->stored.data + TR_CHUNK_HEADER;
-
-	if (XXH3_64bits(payload, h->stored_size) != h->payload)
-		return tr_fail(err, TR_ECORRUPT,
-			       "payload checksum does not match");
-	if (h->raw_size > o->cap || !o->raw) {
-		o->raw = tr_realloc(o->raw, h->raw_size);
-		o->cap = h->raw_size;
-	}
-	if (!(h->flags & TR_CHUNK_DEFLATE)) {
-		if (h->raw_size > 0)
-			memcpy(o->raw, payload, h->raw_size);
-	} else if (!tr_inflate(c->inflater, payload, h->stored_size, o->raw,
-			       h->raw_size)) {
-		return tr_fail(err, TR_ECORRUPT, "cannot be inflated");
-	}
-	tr_decoder_begin(&o->decoder, h, o->raw);
-	return 0;
-}
-
 static int load_chunk(struct tr_cursor *c, struct lane *l,
 		      struct tr_error *err)
 {
 	const struct tr_chunk_ref *ref = ref_of(l);
+	struct opened *o = l->open = take_opened(c);
 	struct tr_chunk_header h;
 
-	if (read_chunk(c, ref, err) < 0 ||
-	    tr_chunk_decode(c->stored.data, &h, err) < 0)
+	if (tr_loader_load(&c->loader, ref, &h, &o->raw, err) < 0 ||
+	    check_link(l, &h, err) < 0)
 		return at_chunk(c, ref, err);
-	if (!same(&h, ref)) {
-		tr_fail(err, TR_ECORRUPT, "differs from the index");
-		return at_chunk(c, ref, err);
-	}
-	if (check_link(l, &h, err) < 0)
-		return at_chunk(c, ref, err);
-	l->open = take_opened(c);
-	if (inflate_chunk(c, &h, l->open, err) < 0)
-		return at_chunk(c, ref, err);
+	tr_decoder_begin(&o->decoder, &h, o->raw.data);
 	l->linked = true;
 	l->chain = h.check;
 	return 0;
 }
 
+/* Give the memory of the event that is stored in blocks its bytes. */
+static int put_blocks(struct tr_cursor *c, struct opened *o,
+		      struct tr_error *err)
+{
+	if (!c->blocks)
+		c->blocks = tr_blocks_new(c->reader);
+	return tr_blocks_resolve(c->blocks, &o->decoder.ev, &o->blocks, err);
+}
+
 /* Decode the open chunk's next event, or leave the chunk. */
 static int advance(struct tr_cursor *c, struct lane *l, struct tr_error *err)
 {
+	struct tr_event *ev = &l->open->decoder.ev;
 	int r = tr_decoder_next(&l->open->decoder, err);
 
+	if (r > 0 && tr_event_has(ev, TR_F_BLOCKS) && ev->number >= c->from)
+		r = put_blocks(c, l->open, err) < 0 ? -1 : 1;
 	l->ready = r > 0;
 	if (r < 0)
 		return at_chunk(c, ref_of(l), err);
 	if (r > 0) {
-		l->key = l->open->decoder.ev.number;
+		l->key = ev->number;
 		return 0;
 	}
 	drop_opened(c, l);
@@ -285,8 +224,7 @@ static struct tr_cursor *new_cursor(const struct tr_reader *r, size_t first,
 
 	c->reader = r;
 	c->from = from;
-	c->part.fd = -1;
-	c->inflater = tr_inflater_new();
+	tr_loader_init(&c->loader, r);
 	c->lanes = tr_alloc(n * sizeof *c->lanes);
 	c->heap = tr_alloc(n * sizeof *c->heap);
 	for (size_t i = 0; i < n; i++)
@@ -328,7 +266,8 @@ static void free_opened(struct opened *o)
 	if (!o)
 		return;
 	tr_decoder_release(&o->decoder);
-	free(o->raw);
+	tr_buf_release(&o->raw);
+	tr_buf_release(&o->blocks);
 	free(o);
 }
 
@@ -346,9 +285,8 @@ void tr_cursor_free(struct tr_cursor *c)
 		c->unused = o->next;
 		free_opened(o);
 	}
-	tr_part_close(&c->part);
-	tr_inflater_free(c->inflater);
-	tr_buf_release(&c->stored);
+	tr_loader_release(&c->loader);
+	tr_blocks_free(c->blocks);
 	free(c->lanes);
 	free(c->heap);
 	free(c);

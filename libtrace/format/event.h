@@ -34,7 +34,8 @@
 	X(STATE, 13, "state", "digests of the task's whole state")             \
 	X(STOP, 14, "stop", "a tracer in the recording holds the task")        \
 	X(POKE, 15, "poke", "another task changes its memory or registers")    \
-	X(ASYNC, 16, "async", "a point inside a computation")
+	X(ASYNC, 16, "async", "a point inside a computation")                  \
+	X(BLOCK, 17, "block", "memory that events name; never shown itself")
 
 enum tr_event_type {
 #define X(NAME, code, name, meaning) TR_EV_##NAME = (code),
@@ -111,7 +112,8 @@ enum tr_event_type {
 	X(MAP, 55, "map")               /* a mapping; repeats */               \
 	X(ARG, 56, "arg")               /* memory read; repeats */             \
 	X(DIGESTS, 57, "digests")       /* of each `map`, u64 */               \
-	X(PAGE_HASHES, 58, "page_hashes") /* of pages that changed */
+	X(PAGE_HASHES, 58, "page_hashes") /* of pages that changed */          \
+	X(BLOCKS, 60, "blocks")         /* `mem` stored elsewhere: blocks.h */
 
 enum tr_field {
 #define X(NAME, tag, name, sign, form) TR_F_##NAME = (tag),
@@ -122,7 +124,7 @@ enum tr_field {
 #undef X
 };
 
-#define TR_NSCALARS 60 /* scalar tags are 1..47 and from 59 on */
+#define TR_NSCALARS 60 /* scalar tags are 1..47 and 59 */
 
 /* Who produced a syscall's result. */
 enum tr_origin {
@@ -263,6 +265,7 @@ struct tr_event {
 	struct tr_regs regs, regs_after;
 	struct tr_bytes xstate, siginfo, text, sha256;
 	struct tr_bytes digests, page_hashes; /* see page_list.h */
+	struct tr_bytes blocks; /* see blocks.h */
 	struct tr_mem *mem; /* arrays: owned by whoever built the event */
 	struct tr_map *map;
 	struct tr_arg *arg;

@@ -1,6 +1,7 @@
 /* Limits of events, the same for the encoder and the decoder. */
 #include "libtrace/format/limits.h"
 
+#include "libtrace/format/blocks.h"
 #include "libtrace/format/page_list.h"
 
 #define PAGE_MASK ((uint64_t)4095)
@@ -32,6 +33,24 @@ static bool are_pages(const struct tr_bytes *b)
 	return b->len <= TR_MAX_LIST && tr_span_left(&s) == 0;
 }
 
+/* What is in blocks has no bytes of its own, and is as large as a record may be
+ * at most. */
+static bool are_blocks(const struct tr_event *ev)
+{
+	struct tr_span s = tr_span_of(&ev->blocks);
+	struct tr_block_use use;
+	size_t next = 0, total = 0;
+
+	while (tr_block_list_get(&s, &next, &use)) {
+		total += use.len;
+		if (use.index >= ev->nmem || ev->mem[use.index].bytes.len ||
+		    use.len > UINT64_MAX - ev->mem[use.index].addr ||
+		    total > TR_MAX_RECORD)
+			return false;
+	}
+	return ev->blocks.len <= TR_MAX_LIST && tr_span_left(&s) == 0;
+}
+
 static const char *bad_bytes(const struct tr_event *ev)
 {
 	if (tr_event_has(ev, TR_F_XSTATE) && ev->xstate.len > TR_MAX_XSTATE)
@@ -47,6 +66,8 @@ static const char *bad_bytes(const struct tr_event *ev)
 		return "digests not whole or too many";
 	if (tr_event_has(ev, TR_F_PAGE_HASHES) && !are_pages(&ev->page_hashes))
 		return "pages not whole or too many";
+	if (tr_event_has(ev, TR_F_BLOCKS) && !are_blocks(ev))
+		return "blocks without their memory, or too many";
 	return NULL;
 }
 
@@ -101,6 +122,10 @@ const char *tr_out_of_limits(const struct tr_event *ev)
 {
 	const char *why;
 
+	if ((ev->type == TR_EV_BLOCK) != (ev->stream == TR_BLOCK_STREAM))
+		return "a block outside of its stream, or no block in it";
+	if (ev->type == TR_EV_BLOCK && ev->nmem != 1)
+		return "a block that is not one piece of memory";
 	if (ev->type >= TR_FIRST_COMPAT_TYPE &&
 	    ev->has & (BIT(TR_F_REGS) | BIT(TR_F_REGS_AFTER)))
 		return "registers in an event that readers may skip";

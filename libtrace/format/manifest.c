@@ -26,7 +26,7 @@
 
 /* Known incompatible features. */
 static const char *const known_features[] = {TR_FEATURE_XSAVEC, TR_FEATURE_VIA,
-					      NULL};
+					      TR_FEATURE_BLOCKS, NULL};
 
 static void free_list(char **list)
 {

@@ -17,6 +17,8 @@
 #define TR_FEATURE_XSAVEC "xsavec"
 /* Events may have TR_F_VIA. */
 #define TR_FEATURE_VIA "via"
+/* Memory of events may be in the stream of blocks (blocks.h). */
+#define TR_FEATURE_BLOCKS "blocks"
 
 /* A stored file's digest that no event tells. */
 struct tr_manifest_digest {

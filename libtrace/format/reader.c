@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "libtrace/base/alloc.h"
+#include "libtrace/format/blocks.h"
 #include "libtrace/format/chunk.h"
 #include "libtrace/format/index.h"
 #include "libtrace/format/reader_impl.h"
@@ -123,6 +124,14 @@ static void sort_streams(struct tr_reader *r)
 		}
 		r->lanes[r->nlanes - 1].n++;
 	}
+	/* The last one, if it is there. */
+	if (r->lanes[r->nlanes - 1].chunks[0]->stream == TR_BLOCK_STREAM)
+		r->blocks = r->lanes[--r->nlanes];
+}
+
+static bool ends(const struct tr_lane_refs *l)
+{
+	return l->chunks[l->n - 1]->flags & TR_CHUNK_LAST;
 }
 
 /*
@@ -133,12 +142,11 @@ static bool streams_end(const struct tr_reader *r)
 {
 	const struct tr_chunk_ref *end;
 
-	for (size_t i = 0; i < r->nlanes; i++) {
-		const struct tr_lane_refs *l = &r->lanes[i];
-
-		if (!(l->chunks[l->n - 1]->flags & TR_CHUNK_LAST))
+	for (size_t i = 0; i < r->nlanes; i++)
+		if (!ends(&r->lanes[i]))
 			return false;
-	}
+	if (r->blocks.n && !ends(&r->blocks))
+		return false;
 	if (r->nrefs == 0)
 		return false;
 	end = &r->refs[r->nrefs - 1];

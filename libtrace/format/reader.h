@@ -48,7 +48,9 @@ bool tr_reader_complete(const struct tr_reader *r);
 uint64_t tr_reader_lost_bytes(const struct tr_reader *r);
 /* Why the index was not used ("index: ..."), or NULL when it was. */
 const char *tr_reader_note(const struct tr_reader *r);
-uint32_t tr_reader_stream_count(const struct tr_reader *r); /* ids are below it */
+/* Ids of streams of events are below it. */
+uint32_t tr_reader_stream_count(const struct tr_reader *r);
+/* All chunks, those with blocks (blocks.h) among them. */
 size_t tr_reader_chunks(const struct tr_reader *r,
 			const struct tr_chunk_ref **chunks);
 

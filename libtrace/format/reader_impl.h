@@ -1,4 +1,4 @@
-/* What an open trace is, for reader.c and cursor.c only. */
+/* What an open trace is, for reader.c and those who read its chunks only. */
 #ifndef TR_FORMAT_READER_IMPL_H
 #define TR_FORMAT_READER_IMPL_H
 
@@ -19,8 +19,9 @@ struct tr_reader {
 	struct tr_chunk_ref *refs; /* in file order */
 	size_t nrefs;
 	const struct tr_chunk_ref **sorted; /* by stream, then file order */
-	struct tr_lane_refs *lanes; /* one a stream that has chunks */
+	struct tr_lane_refs *lanes; /* one a stream of events with chunks */
 	size_t nlanes;
+	struct tr_lane_refs blocks; /* of the stream of blocks */
 	uint64_t lost;
 	bool whole; /* nothing is missing */
 	char *note;

@@ -6,9 +6,12 @@
 #include "libtrace/base/alloc.h"
 #include "libtrace/base/io.h"
 #include "libtrace/format/append.h"
+#include "libtrace/format/blocks.h"
 #include "libtrace/format/codec.h"
 
 #define CHUNK_SIZE (256u << 10)
+/* Whoever wants one block inflates those of its chunk before it. */
+#define BLOCK_CHUNK_SIZE (64u << 10)
 
 struct stream {
 	uint32_t id;
@@ -29,9 +32,31 @@ struct tr_writer {
 	struct stream *oldest, *newest; /* streams with an open chunk */
 	size_t nopen;
 	struct stream *unused;   /* structures of ended streams */
+
+	uint32_t block_size;
+	struct tr_block_table *table; /* NULL: no blocks are made */
+	struct stream *blocks;        /* their stream */
+	struct tr_mem *mem;           /* of the event whose blocks were taken */
+	size_t mem_cap;
+	struct tr_buf uses;           /* its list of them */
 };
 
 static struct stream ended; /* marks streams that were ended */
+
+static struct stream *new_stream(struct tr_writer *w, uint32_t id)
+{
+	struct stream *s = w->unused;
+
+	if (s)
+		w->unused = s->newer;
+	else
+		s = tr_alloc(sizeof *s);
+	s->id = id;
+	s->begun = false;
+	s->last = 0;
+	s->newer = NULL;
+	return s;
+}
 
 struct tr_writer *tr_writer_open(int dirfd, struct tr_error *err)
 {
@@ -57,22 +82,12 @@ struct tr_writer *tr_writer_open_with(int dirfd,
 	w = tr_alloc(sizeof *w);
 	w->appender = a;
 	w->chunk_size = o->chunk_size ? o->chunk_size : CHUNK_SIZE;
+	if (o->block_size) {
+		w->block_size = o->block_size;
+		w->table = tr_block_table_new();
+		w->blocks = new_stream(w, TR_BLOCK_STREAM);
+	}
 	return w;
-}
-
-static struct stream *new_stream(struct tr_writer *w, uint32_t id)
-{
-	struct stream *s = w->unused;
-
-	if (s)
-		w->unused = s->newer;
-	else
-		s = tr_alloc(sizeof *s);
-	s->id = id;
-	s->begun = false;
-	s->last = 0;
-	s->newer = NULL;
-	return s;
 }
 
 static void grow_streams(struct tr_writer *w, uint32_t id)
@@ -92,7 +107,7 @@ static struct stream *get_stream(struct tr_writer *w, uint32_t id,
 {
 	struct stream *s;
 
-	if (id >= TR_MAX_STREAMS) {
+	if (id >= TR_BLOCK_STREAM) {
 		tr_fail(err, TR_EINVAL, "stream %u: too many streams", id);
 		return NULL;
 	}
@@ -153,6 +168,9 @@ static void seal_chunk(struct tr_writer *w, struct stream *s, uint32_t flags)
 		.last = s->last,
 	};
 
+	/* Blocks are on disk before what names them. */
+	if (w->blocks && s != w->blocks && w->blocks->buf.data)
+		seal_chunk(w, w->blocks, 0);
 	unlink_chunk(w, s);
 	tr_appender_put(w->appender, &h, &s->buf);
 	s->begun = true;
@@ -167,16 +185,9 @@ static void seal_last(struct tr_writer *w, struct stream *s)
 		seal_chunk(w, s, TR_CHUNK_LAST);
 }
 
-int tr_writer_put(struct tr_writer *w, const struct tr_event *ev,
-		  struct tr_error *err)
+static int put_record(struct tr_writer *w, struct stream *s, uint32_t full,
+		      const struct tr_event *ev, struct tr_error *err)
 {
-	struct stream *s;
-
-	if (tr_appender_check(w->appender, err) < 0)
-		return -1;
-	s = get_stream(w, ev->stream, err);
-	if (!s)
-		return -1;
 	if (ev->number < 1 || ev->number < s->last)
 		return tr_fail(err, TR_EINVAL,
 			       "event %" PRIu64 " of stream %u cannot follow "
@@ -192,10 +203,83 @@ int tr_writer_put(struct tr_writer *w, const struct tr_event *ev,
 	}
 	s->records++;
 	s->last = ev->number;
-	if (s->buf.len >= TR_CHUNK_HEADER + (size_t)w->chunk_size ||
+	if (s->buf.len >= TR_CHUNK_HEADER + (size_t)full ||
 	    tr_codec_full(&s->codec))
 		seal_chunk(w, s, 0);
 	return 0;
+}
+
+/*
+ * ---- Blocks ----
+ */
+
+static int put_block(struct tr_writer *w, uint64_t number,
+		     const struct tr_bytes *bytes, struct tr_error *err)
+{
+	struct tr_mem mem = {0, *bytes};
+	struct tr_event ev = {.type = TR_EV_BLOCK, .number = number,
+			      .stream = TR_BLOCK_STREAM, .mem = &mem,
+			      .nmem = 1};
+
+	tr_event_mark(&ev, TR_F_MEM);
+	return put_record(w, w->blocks, BLOCK_CHUNK_SIZE, &ev, err);
+}
+
+/* Take memory out of the event that is a block, or becomes one. */
+static int take_blocks(struct tr_writer *w, struct tr_event *ev,
+		       struct tr_error *err)
+{
+	size_t next = 0;
+
+	w->uses.len = 0;
+	for (size_t i = 0; i < ev->nmem; i++) {
+		const struct tr_bytes *b = &ev->mem[i].bytes;
+		struct tr_block_use use = {i, 0, b->len};
+		bool is_new;
+
+		TR_GROW(w->mem, i, w->mem_cap);
+		w->mem[i] = ev->mem[i];
+		if (b->len < w->block_size)
+			continue;
+		use.number = tr_block_number(w->table, b, &is_new);
+		if (is_new && put_block(w, use.number, b, err) < 0)
+			return -1;
+		tr_block_list_put(&w->uses, &next, &use);
+		w->mem[i].bytes.len = 0;
+	}
+	if (!w->uses.len)
+		return 0;
+	ev->mem = w->mem;
+	ev->blocks = (struct tr_bytes){w->uses.data, w->uses.len};
+	tr_event_mark(ev, TR_F_BLOCKS);
+	return 0;
+}
+
+/* Data that a program reads; other memory is hardly ever the same twice. */
+static bool may_have_blocks(const struct tr_event *ev)
+{
+	return ev->nmem && (ev->type == TR_EV_SYSCALL ||
+			    ev->type == TR_EV_MORE);
+}
+
+int tr_writer_put(struct tr_writer *w, const struct tr_event *ev,
+		  struct tr_error *err)
+{
+	struct tr_event rest;
+	struct stream *s;
+
+	if (tr_appender_check(w->appender, err) < 0)
+		return -1;
+	s = get_stream(w, ev->stream, err);
+	if (!s)
+		return -1;
+	if (w->table && may_have_blocks(ev)) {
+		rest = *ev;
+		ev = &rest;
+		if (take_blocks(w, &rest, err) < 0)
+			return -1;
+	}
+	return put_record(w, s, w->chunk_size, ev, err);
 }
 
 static void forget_stream(struct tr_writer *w, struct stream *s)
@@ -248,6 +332,11 @@ static void free_writer(struct tr_writer *w)
 		w->unused = s->newer;
 		free_stream(s);
 	}
+	if (w->blocks)
+		free_stream(w->blocks);
+	tr_block_table_free(w->table);
+	tr_buf_release(&w->uses);
+	free(w->mem);
 	free(w->streams);
 	free(w);
 }
@@ -256,6 +345,8 @@ static void free_writer(struct tr_writer *w)
  * that nothing was cut off. */
 static void seal_all(struct tr_writer *w)
 {
+	if (w->blocks)
+		seal_last(w, w->blocks);
 	for (size_t i = 1; i <= w->cap; i++) {
 		struct stream *s = w->streams[i % w->cap];
 

@@ -20,12 +20,14 @@ struct tr_writer;
  */
 struct tr_writer *tr_writer_open(int dirfd, struct tr_error *err) TR_MUST_CHECK;
 
-/* For tests and for streams that must come out the same byte for byte with
- * every deflate library; zero members mean the default. */
+/* Zero members mean the default. */
 struct tr_writer_options {
 	bool stored;         /* do not compress */
 	uint32_t chunk_size; /* inflated bytes at which a chunk is sealed */
 	uint64_t file_size;  /* bytes a chunk file does not exceed */
+	/* Memory of so many bytes and more goes to blocks (blocks.h), which
+	 * the manifest must then name; 0: none does. */
+	uint32_t block_size;
 };
 struct tr_writer *tr_writer_open_with(int dirfd,
 				      const struct tr_writer_options *o,

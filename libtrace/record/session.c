@@ -18,6 +18,9 @@
 
 extern char **environ;
 
+/* Memory of a page and more is stored once, however often it is read. */
+#define BLOCK_SIZE 4096u
+
 static void make_uuid(char out[37])
 {
 	uint8_t b[16] = {0};
@@ -48,7 +51,7 @@ static char **copy_strings(const char *const *strings)
 static void fill_manifest(const struct recorder *r, struct tr_manifest *m)
 {
 	const char *const features[] = {TR_FEATURE_XSAVEC, TR_FEATURE_VIA,
-					NULL};
+					TR_FEATURE_BLOCKS, NULL};
 	const struct tr_record_options *o = r->options;
 	struct utsname u;
 	struct timespec now;
@@ -97,7 +100,9 @@ static int open_parts(struct recorder *r, struct tr_error *err)
 	r->store = tr_store_open(r->dirfd, err);
 	if (!r->store)
 		return -1;
-	r->writer = tr_writer_open(r->dirfd, err);
+	r->writer = tr_writer_open_with(
+		r->dirfd, &(struct tr_writer_options){.block_size = BLOCK_SIZE},
+		err);
 	if (!r->writer)
 		return -1;
 	r->sites.dirfd = r->rooms.dirfd = r->dirfd;

@@ -51,7 +51,8 @@ struct tr_feed *tr_feed_new(struct tr_reader *r)
 	for (size_t i = 0; i < n; i++) {
 		uint32_t s = chunks[i].stream;
 
-		if (!first[s] || chunks[i].first < first[s])
+		if (s < nstreams &&
+		    (!first[s] || chunks[i].first < first[s]))
 			first[s] = chunks[i].first;
 	}
 	for (uint32_t s = 0; s < nstreams; s++)

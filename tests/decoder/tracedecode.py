@@ -33,7 +33,7 @@ TYPES = {
     1: "image", 2: "start", 3: "syscall", 4: "enter", 5: "clone",
     6: "signal", 7: "insn", 8: "exit", 9: "more", 10: "file", 11: "note",
     12: "end", 13: "state", 14: "stop", 15: "poke", 16: "async",
-    128: "digest",
+    17: "block", 128: "digest",
 }
 
 SCALARS = {
@@ -56,8 +56,10 @@ BELOW_2_32 = {9, 10, 11, 21}
 STRUCTS = {
     48: "regs", 49: "regs_after", 50: "xstate", 51: "siginfo", 52: "text",
     53: "sha256", 54: "mem", 55: "map", 56: "arg",
-    57: "digests", 58: "page_hashes",
+    57: "digests", 58: "page_hashes", 60: "blocks",
 }
+BLOCK, BLOCK_STREAM = 17, (1 << 24) - 1
+MAX_MEM = 256 << 10
 REPEATED = {54, 55, 56}
 
 REGISTERS = ("r15 r14 r13 r12 rbp rbx r11 r10 r9 r8 rax rcx rdx rsi rdi "
@@ -213,7 +215,7 @@ def read_manifest(directory):
         raise Damage("unknown version %d" % manifest["version"])
     check_members(manifest, {"incompat": is_list})
     for feature in manifest["incompat"]:
-        if feature not in ("xsavec", "via"):
+        if feature not in ("xsavec", "via", "blocks"):
             raise Damage("unknown feature %r" % feature)
     check_members(manifest, MEMBERS)
     check_members(manifest, {"complete": lambda v: isinstance(v, bool)})
@@ -428,7 +430,7 @@ def mem_field(data, state):
     span = Span(data)
     address = (state["mem"] + span.zigzag()) & U64
     contents = span.rest()
-    if len(contents) > 256 << 10:
+    if len(contents) > MAX_MEM:
         raise Damage("memory piece too large")
     if address + len(contents) > U64:
         raise Damage("memory wraps around")
@@ -483,6 +485,25 @@ def pages_field(data):
         digest = struct.unpack("<Q", span.take(8))[0]
         found.append({"addr": "0x%x" % (page << 12), "xxh3": "%016x" % digest})
         page += 1
+    return found
+
+
+def blocks_field(data, memory):
+    """Which memory is which block: (index, number, length)."""
+    span = Span(data)
+    index, total, found = 0, 0, []
+    while span.left():
+        index += span.varint(MAX_RECORD)
+        number, length = span.varint(), span.varint(MAX_MEM)
+        total += length
+        if not number or not length or total > MAX_RECORD:
+            raise Damage("a block that cannot be")
+        if index >= len(memory) or memory[index]["len"]:
+            raise Damage("a block without its memory")
+        if int(memory[index]["addr"], 16) + length > U64:
+            raise Damage("memory wraps around")
+        found.append((index, number, length))
+        index += 1
     return found
 
 
@@ -546,6 +567,10 @@ class Decoder:
                  "stream": self.chunk.stream, "task": task,
                  "time": self.time}
         self.fields(body, kind, task, event)
+        if (kind == BLOCK) != (self.chunk.stream == BLOCK_STREAM):
+            raise Damage("a block outside of its stream, or no block in it")
+        if kind == BLOCK and len(event.get("mem", ())) != 1:
+            raise Damage("a block that is not one piece of memory")
         return event
 
     def fields(self, body, kind, task, event):
@@ -603,13 +628,45 @@ class Decoder:
             event[name] = digests_field(at_most(data, 65536, name))
         elif name == "page_hashes":
             event[name] = pages_field(at_most(data, 65536, name))
+        elif name == "blocks":
+            event[name] = blocks_field(at_most(data, 65536, name),
+                                       event.get("mem", ()))
         else:
             event[name] = exactly(data, 32, name).hex()
 
 
 # ---- Streams and their merge ----
 
-def stream_events(files, refs):
+class Blocks:
+    """Memory that is stored once."""
+
+    def __init__(self, files, refs):
+        self.files = files
+        self.refs = refs
+
+    def find(self, number, length):
+        """What an event shows of the block's bytes."""
+        for ref in self.refs:
+            if ref.last >= number:
+                break
+        else:
+            raise Damage("block %d is missing" % number)
+        chunk, data = self.files.load(ref)
+        for block in Decoder(chunk, payload_of(chunk, data)).events():
+            if block["event"] == number:
+                shown = dict(block["mem"][0])
+                del shown["addr"]
+                if shown["len"] == length:
+                    return shown
+                break
+        raise Damage("block %d is not what it should be" % number)
+
+    def resolve(self, event):
+        for index, number, length in event.pop("blocks", ()):
+            event["mem"][index].update(self.find(number, length))
+
+
+def stream_events(files, refs, blocks):
     """The events of one stream.  Damage ends it."""
     previous = None
     for ref in refs:
@@ -619,6 +676,7 @@ def stream_events(files, refs):
             chunk, data = files.load(ref)
             check_link(chunk, previous)
             for event in Decoder(chunk, payload_of(chunk, data)).events():
+                blocks.resolve(event)
                 yield event["event"], event
         except Damage as e:
             raise Damage("chunks/%06d at byte %d: %s"
@@ -643,8 +701,11 @@ def by_stream(chunks):
 def merged(files, chunks):
     """All events in global order: those of one number stay together."""
     heap = []
-    for stream, own in sorted(by_stream(chunks).items()):
-        heap.append((own[0].first, stream, None, stream_events(files, own)))
+    streams = by_stream(chunks)
+    blocks = Blocks(files, streams.pop(BLOCK_STREAM, []))
+    for stream, own in sorted(streams.items()):
+        heap.append((own[0].first, stream, None,
+                     stream_events(files, own, blocks)))
     heapq.heapify(heap)
     while heap:
         number, stream, event, rest = heapq.heappop(heap)

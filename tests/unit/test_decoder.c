@@ -162,6 +162,18 @@ static void test_large(void)
 	CHECK(agree(path, "--scan"));
 }
 
+static void test_blocks(void)
+{
+	char path[128];
+
+	make_trace(path, sizeof path, false, 1500, 6,
+		   &(struct tr_writer_options){.chunk_size = 30000,
+					       .file_size = 200000,
+					       .block_size = 100});
+	CHECK(agree(path, ""));
+	CHECK(agree(path, "--scan"));
+}
+
 /* One byte altered, or the end cut off, anywhere in any file. */
 static void damage(const char *path, const char *name, uint64_t seed)
 {
@@ -188,13 +200,14 @@ static void remove_index(const char *path)
 	CHECK(unlink(index) == 0);
 }
 
-static void damaged(bool stored)
+static void damaged(bool stored, uint32_t block_size)
 {
 	static const char *const names[] = {"chunks/000000", "chunks/000001",
 					    "chunks/000000", "index",
 					    "manifest.json"};
 	struct tr_writer_options o = {.stored = stored, .chunk_size = 400,
-				      .file_size = 5000};
+				      .file_size = 5000,
+				      .block_size = block_size};
 
 	for (uint64_t i = 0; i < 30; i++) {
 		char path[128];
@@ -213,12 +226,18 @@ static void damaged(bool stored)
 
 static void test_damaged(void)
 {
-	damaged(false);
+	damaged(false, 0);
 }
 
 static void test_damaged_stored(void)
 {
-	damaged(true);
+	damaged(true, 0);
+}
+
+static void test_damaged_blocks(void)
+{
+	damaged(false, 1);
+	damaged(true, 1);
 }
 
 int main(void)
@@ -233,8 +252,10 @@ int main(void)
 		return 1;
 	RUN(test_golden);
 	RUN(test_large);
+	RUN(test_blocks);
 	RUN(test_damaged);
 	RUN(test_damaged_stored);
+	RUN(test_damaged_blocks);
 	remove_tree(base);
 	return check_status();
 }

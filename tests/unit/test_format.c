@@ -215,6 +215,22 @@ static void test_round_trip_stored(void)
 	check_trace(path, 2000, 3);
 }
 
+/* Memory in a stream of its own: all of it, and what is large. */
+static void test_round_trip_blocks(void)
+{
+	static const uint32_t sizes[] = {1, 100, 4096};
+	char path[128];
+
+	for (size_t i = 0; i < 3; i++) {
+		struct tr_writer_options o = {.chunk_size = 5000,
+					      .file_size = 400000,
+					      .block_size = sizes[i]};
+
+		REQUIRE(make_trace("a", path, 2000, 5, &o) == 0);
+		check_trace(path, 2000, 5);
+	}
+}
+
 /* Chunks of one record each, of a few, and in many files. */
 static void test_chunk_boundaries(void)
 {
@@ -989,9 +1005,10 @@ static void test_every_type(void)
 {
 	struct tr_event ev = {.number = 1};
 
+	/* The type of a stream of its own is in test_blocks.c. */
 #define X(NAME, code, name, meaning)                                       \
 	ev.type = TR_EV_##NAME;                                            \
-	CHECK(try_event(&ev) == TR_OK);                                    \
+	CHECK((try_event(&ev) == TR_OK) == (code != TR_EV_BLOCK));         \
 	CHECK(tr_event_type_by_name(tr_event_type_name(code)) == (code));
 	TR_EVENT_TYPES(X)
 #undef X
@@ -1691,6 +1708,7 @@ int main(void)
 	RUN(test_index_fails);
 	RUN(test_round_trip);
 	RUN(test_round_trip_stored);
+	RUN(test_round_trip_blocks);
 	RUN(test_chunk_boundaries);
 	RUN(test_many_streams);
 	RUN(test_ended_streams);
