@@ -91,6 +91,55 @@ clones_are_free() {
 	expect 0 trace-verify fs/t
 }
 
+# What is read in large pieces, from wherever in the file, shares its blocks with
+# the file, until that is changed.
+reads_are_free() {
+	need perl
+	head -c 60000000 /dev/urandom >fs/data
+	before=$(used fs)
+	# In blocks; at odd places; in a process that moves the place of another;
+	# over the end of the file; at places of its own.
+	# shellcheck disable=SC2016
+	trace-record -o fs/t sh -c '
+		dd bs=64k <fs/data >/dev/null 2>&1
+		(dd bs=5000 count=1; dd bs=130001) <fs/data >/dev/null 2>&1
+		perl -e "
+			open F, q(fs/data); \$ok = 1;
+			for my \$i (1 .. 150) {
+				sysread F, \$b, 100000;
+				unless (\$pid = fork) { sysseek F, 4096, 1; exit }
+				waitpid \$pid, 0;
+			}
+			print length \$b, qq(\\n);"
+		tail -c 100000 fs/data | cksum' >rec.out 2>rec.err ||
+		fail "$(tail -n 5 rec.err)"
+	after=$(used fs)
+	[ $((after - before)) -lt 40 ] || fail "recording took $before..$after MB"
+	size=$(du -s --apparent-size -B 1M fs/t/chunks | cut -f 1)
+	[ "$size" -gt 100 ] || fail "$size MB are not what was read"
+	tr '\0' x <fs/data | dd of=fs/data bs=1M conv=notrunc status=none
+	expect 0 trace-verify fs/t
+	trace-replay fs/t >rep.out 2>rep.err || fail "$(tail -n 5 rep.err)"
+	cmp rec.out rep.out
+	/usr/bin/python3 "$SOURCE/tests/decoder/tracedecode.py" fs/t >decoded ||
+		fail "the decoder: status $?"
+	# Where cloning fails, the trace is the same but for its size on disk.
+	TRACE_FAULT=chunk-clone trace-record -o fs/u dd bs=64k if=fs/data \
+		of=/dev/null 2>rec.err || fail "$(tail -n 5 rec.err)"
+	expect 0 trace-verify fs/u
+	expect 0 trace-replay fs/u
+}
+
+@test "btrfs: data that is read takes no space" {
+	on_filesystem btrfs
+	reads_are_free
+}
+
+@test "XFS: data that is read takes no space" {
+	on_filesystem xfs -m reflink=1
+	reads_are_free
+}
+
 @test "btrfs: clones take no space" {
 	on_filesystem btrfs
 	clones_are_free

@@ -225,3 +225,26 @@ buffered() {
 	wait $! || true
 	has "$(trace-dump t)" /nowhere/9
 }
+
+# ru_maxrss of the largest process waited for, recorder or replayer or recorded.
+peak_mb() {
+	/usr/bin/python3 -c 'import resource, subprocess, sys
+status = subprocess.run(sys.argv[2:]).returncode
+peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024
+open(sys.argv[1], "w").write(str(peak))
+sys.exit(status)' peak "$@"
+}
+
+@test "a program that writes 2 GB is recorded and replayed in little memory" {
+	expect 0 peak_mb trace-record -o t \
+		dd if=/dev/zero of=/dev/null bs=64k count=32768
+	[ "$(cat peak)" -lt 100 ] || fail "recording: $(cat peak) MB"
+	expect 0 peak_mb trace-replay t
+	[ "$(cat peak)" -lt 100 ] || fail "replaying: $(cat peak) MB"
+	# What does not compress, and is no block that was there before.
+	expect 0 peak_mb trace-record -o u \
+		dd if=/dev/urandom of=/dev/null bs=64k count=4000
+	[ "$(cat peak)" -lt 100 ] || fail "recording: $(cat peak) MB"
+	expect 0 peak_mb trace-replay u
+	[ "$(cat peak)" -lt 100 ] || fail "replaying: $(cat peak) MB"
+}

@@ -29,6 +29,7 @@
 struct job {
 	struct tr_chunk_header h;
 	struct tr_buf buf;
+	struct tr_clone clone; /* holds its source */
 };
 
 struct tr_appender {
@@ -71,7 +72,7 @@ static int create_file(struct tr_appender *a, struct tr_error *err)
 		return tr_fail(err, TR_EINVAL, "chunks: too many files");
 	tr_chunk_name(name, a->file);
 	a->fd = openat(a->dirfd, name,
-		       O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+		       O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (a->fd < 0)
 		return tr_fail_errno(err, "%s", name);
 	a->offset = 0;
@@ -159,14 +160,42 @@ static void cut_torn(struct tr_appender *a)
 	(void)r;
 }
 
+/* 1: the chunk has been written as a clone, 0: it cannot be. */
+static int append_clone(struct tr_appender *a, struct job *j,
+			struct tr_error *err)
+{
+	uint64_t *chain = chain_slot(a, j->h.stream);
+	int r;
+
+	if (roll_file(a, j->buf.len + TR_CLONE_ROOM, err) < 0)
+		return -1;
+	j->h.previous = *chain;
+	r = tr_clone_write(a->fd, a->offset, &j->h, &j->buf, &j->clone, err);
+	if (r <= 0) {
+		cut_torn(a);
+		return r;
+	}
+	*chain = j->h.check;
+	note_chunk(a, &j->h);
+	return 1;
+}
+
 static int append(struct tr_appender *a, struct job *j, struct tr_error *err)
 {
+	const uint8_t *bytes;
 	size_t n;
-	const uint8_t *bytes = seal(a, j, &n);
 
+	if (j->clone.source) {
+		int r = append_clone(a, j, err);
+
+		if (r != 0)
+			return r < 0 ? -1 : 0;
+	}
+	bytes = seal(a, j, &n);
 	if (roll_file(a, n, err) < 0)
 		return -1;
-	if (tr_fault("chunk-write") || tr_write_all(a->fd, bytes, n) < 0) {
+	if (tr_fault("chunk-write") ||
+	    tr_pwrite_all(a->fd, bytes, n, (off_t)a->offset) < 0) {
 		char name[TR_CHUNK_NAME];
 
 		tr_chunk_name(name, a->file);
@@ -192,10 +221,11 @@ static void work_on(struct tr_appender *a, struct job *j)
 {
 	struct tr_error err;
 
-	if (a->failed || append(a, j, &err) == 0)
-		return;
-	a->why = err;
-	__atomic_store_n(&a->failed, 1, __ATOMIC_RELEASE);
+	if (!a->failed && append(a, j, &err) < 0) {
+		a->why = err;
+		__atomic_store_n(&a->failed, 1, __ATOMIC_RELEASE);
+	}
+	tr_source_release(j->clone.source);
 }
 
 static void *run(void *arg)
@@ -295,7 +325,7 @@ void tr_appender_buffer(struct tr_appender *a, struct tr_buf *b)
 }
 
 void tr_appender_put(struct tr_appender *a, const struct tr_chunk_header *h,
-		     struct tr_buf *b)
+		     struct tr_buf *b, const struct tr_clone *clone)
 {
 	struct job *j;
 
@@ -307,6 +337,9 @@ void tr_appender_put(struct tr_appender *a, const struct tr_chunk_header *h,
 	j = &a->queue[(a->head + a->count) % QUEUE_JOBS];
 	j->h = *h;
 	j->buf = *b;
+	j->clone = clone ? *clone : (struct tr_clone){0};
+	if (clone)
+		tr_source_hold(clone->source);
 	a->count++;
 	a->bytes += b->len;
 	pthread_cond_signal(&a->work);

@@ -9,6 +9,7 @@
 #include "libtrace/base/buf.h"
 #include "libtrace/base/error.h"
 #include "libtrace/format/chunk.h"
+#include "libtrace/format/clone.h"
 #include "libtrace/format/writer.h"
 
 struct tr_appender;
@@ -28,10 +29,11 @@ void tr_appender_buffer(struct tr_appender *a, struct tr_buf *b);
  * Queue a chunk; takes over b, which is empty afterwards.  The header's
  * stream, records, first, last and TR_CHUNK_LAST are the caller's part.
  * Blocks while the queue is full.  The chunk is dropped when the thread has
- * failed.
+ * failed.  With `clone`, or NULL, it is one record, and may share the bytes with
+ * the file they are from.
  */
 void tr_appender_put(struct tr_appender *a, const struct tr_chunk_header *h,
-		     struct tr_buf *b);
+		     struct tr_buf *b, const struct tr_clone *clone);
 
 /* 0 while all is well, -1 with the reason once the thread has failed. */
 int tr_appender_check(struct tr_appender *a, struct tr_error *err)

@@ -17,6 +17,9 @@
 /* The stream of the blocks: one `block` event each, numbered from 1. */
 #define TR_BLOCK_STREAM (TR_MAX_STREAMS - 1)
 
+/* Records of this type say nothing: they fill room (clone.c). */
+#define TR_PADDING_TYPE 129u
+
 /* An entry of the field `blocks`: ev->mem[index] is block `number`. */
 struct tr_block_use {
 	size_t index;

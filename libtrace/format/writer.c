@@ -39,6 +39,7 @@ struct tr_writer {
 	struct tr_mem *mem;           /* of the event whose blocks were taken */
 	size_t mem_cap;
 	struct tr_buf uses;           /* its list of them */
+	struct tr_read_from from;     /* where memory is from */
 };
 
 static struct stream ended; /* marks streams that were ended */
@@ -158,7 +159,8 @@ static void unlink_chunk(struct tr_writer *w, struct stream *s)
 	w->nopen--;
 }
 
-static void seal_chunk(struct tr_writer *w, struct stream *s, uint32_t flags)
+static void seal_clone(struct tr_writer *w, struct stream *s, uint32_t flags,
+		       const struct tr_clone *clone)
 {
 	struct tr_chunk_header h = {
 		.flags = flags,
@@ -170,10 +172,15 @@ static void seal_chunk(struct tr_writer *w, struct stream *s, uint32_t flags)
 
 	/* Blocks are on disk before what names them. */
 	if (w->blocks && s != w->blocks && w->blocks->buf.data)
-		seal_chunk(w, w->blocks, 0);
+		seal_clone(w, w->blocks, 0, NULL);
 	unlink_chunk(w, s);
-	tr_appender_put(w->appender, &h, &s->buf);
+	tr_appender_put(w->appender, &h, &s->buf, clone);
 	s->begun = true;
+}
+
+static void seal_chunk(struct tr_writer *w, struct stream *s, uint32_t flags)
+{
+	seal_clone(w, s, flags, NULL);
 }
 
 /* A stream whose events are all in sealed chunks ends with an empty one. */
@@ -185,7 +192,7 @@ static void seal_last(struct tr_writer *w, struct stream *s)
 		seal_chunk(w, s, TR_CHUNK_LAST);
 }
 
-static int put_record(struct tr_writer *w, struct stream *s, uint32_t full,
+static int add_record(struct tr_writer *w, struct stream *s,
 		      const struct tr_event *ev, struct tr_error *err)
 {
 	if (ev->number < 1 || ev->number < s->last)
@@ -203,6 +210,14 @@ static int put_record(struct tr_writer *w, struct stream *s, uint32_t full,
 	}
 	s->records++;
 	s->last = ev->number;
+	return 0;
+}
+
+static int put_record(struct tr_writer *w, struct stream *s, uint32_t full,
+		      const struct tr_event *ev, struct tr_error *err)
+{
+	if (add_record(w, s, ev, err) < 0)
+		return -1;
 	if (s->buf.len >= TR_CHUNK_HEADER + (size_t)full ||
 	    tr_codec_full(&s->codec))
 		seal_chunk(w, s, 0);
@@ -213,16 +228,39 @@ static int put_record(struct tr_writer *w, struct stream *s, uint32_t full,
  * ---- Blocks ----
  */
 
-static int put_block(struct tr_writer *w, uint64_t number,
-		     const struct tr_bytes *bytes, struct tr_error *err)
+/* Can it be a clone, which needs a chunk of its own? */
+static bool clone_of(const struct tr_writer *w, const struct tr_mem *m,
+		     struct tr_clone *clone)
 {
-	struct tr_mem mem = {0, *bytes};
+	const struct tr_read_from *f = &w->from;
+
+	if (!f->source || m->bytes.len < TR_CLONE_MIN || m->addr < f->addr ||
+	    m->addr - f->addr > f->len ||
+	    m->bytes.len > f->len - (m->addr - f->addr))
+		return false;
+	*clone = (struct tr_clone){f->source, f->offset + (m->addr - f->addr),
+				   m->bytes.len};
+	return true;
+}
+
+static int put_block(struct tr_writer *w, uint64_t number,
+		     const struct tr_mem *m, struct tr_error *err)
+{
+	struct tr_mem mem = {0, m->bytes};
+	struct tr_clone clone;
 	struct tr_event ev = {.type = TR_EV_BLOCK, .number = number,
 			      .stream = TR_BLOCK_STREAM, .mem = &mem,
 			      .nmem = 1};
 
 	tr_event_mark(&ev, TR_F_MEM);
-	return put_record(w, w->blocks, BLOCK_CHUNK_SIZE, &ev, err);
+	if (!clone_of(w, m, &clone))
+		return put_record(w, w->blocks, BLOCK_CHUNK_SIZE, &ev, err);
+	if (w->blocks->buf.data)
+		seal_chunk(w, w->blocks, 0);
+	if (add_record(w, w->blocks, &ev, err) < 0)
+		return -1;
+	seal_clone(w, w->blocks, 0, &clone);
+	return 0;
 }
 
 /* Take memory out of the event that is a block, or becomes one. */
@@ -242,7 +280,7 @@ static int take_blocks(struct tr_writer *w, struct tr_event *ev,
 		if (b->len < w->block_size)
 			continue;
 		use.number = tr_block_number(w->table, b, &is_new);
-		if (is_new && put_block(w, use.number, b, err) < 0)
+		if (is_new && put_block(w, use.number, &ev->mem[i], err) < 0)
 			return -1;
 		tr_block_list_put(&w->uses, &next, &use);
 		w->mem[i].bytes.len = 0;
@@ -253,6 +291,11 @@ static int take_blocks(struct tr_writer *w, struct tr_event *ev,
 	ev->blocks = (struct tr_bytes){w->uses.data, w->uses.len};
 	tr_event_mark(ev, TR_F_BLOCKS);
 	return 0;
+}
+
+void tr_writer_read_from(struct tr_writer *w, const struct tr_read_from *from)
+{
+	w->from = from ? *from : (struct tr_read_from){0};
 }
 
 /* Data that a program reads; other memory is hardly ever the same twice. */

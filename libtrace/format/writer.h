@@ -42,6 +42,18 @@ struct tr_writer *tr_writer_open_with(int dirfd,
 int tr_writer_put(struct tr_writer *w, const struct tr_event *ev,
 		  struct tr_error *err) TR_MUST_CHECK;
 
+/*
+ * The len bytes at addr that the next events have were read from a file at
+ * offset, or so it seems: their blocks may be clones of the file's.  Until it is
+ * called with NULL; does not hold the source.
+ */
+struct tr_source; /* clone.h */
+struct tr_read_from {
+	struct tr_source *source;
+	uint64_t addr, len, offset;
+};
+void tr_writer_read_from(struct tr_writer *w, const struct tr_read_from *from);
+
 /* Seal the stream's open chunk as its last one and forget the stream. */
 int tr_writer_end_stream(struct tr_writer *w, uint32_t stream,
 			 struct tr_error *err) TR_MUST_CHECK;

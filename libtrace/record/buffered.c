@@ -14,6 +14,7 @@
 #include <xxhash.h>
 
 #include "libtrace/base/io.h"
+#include "libtrace/format/clone.h"
 #include "libtrace/record/recorder.h"
 #include "libtrace/state/regs.h"
 #include "libtrace/tracee/memory.h"
@@ -256,37 +257,60 @@ static bool take_ranges(const struct tr_log_call *c, struct tr_event *ev)
 	return true;
 }
 
-/* What the recorder itself must know of it, as of a call that it traced. */
-static void after_call(struct recorder *r, struct task *t,
-		       const struct tr_event *ev)
+static struct tr_call call_of(const struct tr_event *ev)
 {
 	const struct tr_regs *g = &ev->regs;
-	const struct tr_call call = {
+
+	return (struct tr_call){
 		.nr = tr_event_get(ev, TR_F_NR),
 		.args = {g->rdi, g->rsi, g->rdx, g->r10, g->r8, g->r9},
 		.result = (int64_t)tr_event_get(ev, TR_F_RESULT),
 	};
+}
 
-	rec_call_made(t, &call);
-	switch (call.nr) {
+/* What the recorder itself must know of it, as of a call that it traced. */
+static void after_call(struct recorder *r, struct task *t,
+		       const struct tr_event *ev, const struct tr_call *call)
+{
+	rec_call_made(t, call);
+	switch (call->nr) {
 	case SYS_open:
 	case SYS_openat:
-		for (size_t i = 0; i < ev->narg && call.result >= 0; i++)
+		for (size_t i = 0; i < ev->narg && call->result >= 0; i++)
 			rec_portable_opened(r, t, &ev->arg[i].bytes);
 		break;
 	case SYS_rt_sigprocmask:
 		/* The new mask is set before the old one is stored. */
-		if (ev->narg && (call.result == 0 || call.result == -EFAULT))
-			rec_forced_changes(t, (int)call.args[0],
+		if (ev->narg && (call->result == 0 || call->result == -EFAULT))
+			rec_forced_changes(t, (int)call->args[0],
 					   &ev->arg[0].bytes);
 		break;
 	}
 }
 
+/* Bytes that the calls in the log behind this one read in its place. */
+static uint64_t read_later(const struct recorder *r,
+			   const struct tr_log_call *c, uint64_t end)
+{
+	uint64_t at = (uint64_t)((const uint8_t *)c - r->log), n = 0;
+	uint64_t fd = c->frame.rdi;
+
+	for (at += c->size; end - at >= sizeof *c; at += c->size) {
+		c = (const void *)(r->log + at);
+		if (c->size < sizeof *c || c->size > end - at)
+			break;
+		if (!c->insn && c->frame.rax == SYS_read &&
+		    c->frame.rdi == fd && c->result > 0)
+			n += (uint64_t)c->result;
+	}
+	return n;
+}
+
 static bool emit_call(struct recorder *r, struct task *t,
 		      const struct tr_log_call *c, const struct tr_regs *other,
-		      uint64_t when)
+		      uint64_t when, uint64_t end)
 {
+	struct tr_call call;
 	struct tr_event ev = rec_event(TR_EV_SYSCALL, t);
 	struct tr_mem mem[RANGES_MAX];
 	struct tr_arg arg[RANGES_MAX];
@@ -317,8 +341,12 @@ static bool emit_call(struct recorder *r, struct task *t,
 	}
 	t->as->last = tr_regs_after_call(&ev.regs, c->result);
 	t->as->last.orig_rax = c->frame.rax;
+	call = call_of(&ev);
+	if (call.result >= (int64_t)TR_CLONE_MIN)
+		rec_reading(r, t, &call, read_later(r, c, end));
 	rec_emit_at(r, &ev, when);
-	after_call(r, t, &ev);
+	rec_reading_over(r);
+	after_call(r, t, &ev, &call);
 	return true;
 }
 
@@ -356,10 +384,10 @@ static bool emit_insn(struct recorder *r, const struct task *t,
 
 static bool emit_any(struct recorder *r, struct task *t,
 		     const struct tr_log_call *c, const struct tr_regs *other,
-		     uint64_t when)
+		     uint64_t when, uint64_t end)
 {
 	return c->insn ? emit_insn(r, t, c, other, when)
-		       : emit_call(r, t, c, other, when);
+		       : emit_call(r, t, c, other, when, end);
 }
 
 /* The injected code has no clock: its calls are spread evenly over the time
@@ -376,7 +404,8 @@ static void emit_log(struct recorder *r, struct task *t, uint64_t size,
 		if (size - at < sizeof *c || c->size < sizeof *c ||
 		    c->size % 8 || c->size > size - at ||
 		    !emit_any(r, t, c, other,
-			      begin + (now - begin) * ++n / (calls + 1))) {
+			      begin + (now - begin) * ++n / (calls + 1),
+			      size)) {
 			rec_stop_replay(r, t, TR_NOTE_UNMODELLED,
 					"it changed the recorder's memory");
 			return;

@@ -506,6 +506,10 @@ void rec_call_made(struct task *t, const struct tr_call *c)
 		t->robust_list = c->args[0];
 	else if (sys && sys->class == TR_SYS_MAP)
 		rec_mapping_changed(t, c);
+	else if (c->nr == SYS_lseek || c->nr == SYS_close)
+		rec_reading_moved(t->as, c->args[0]);
+	else if (c->nr == SYS_dup2 || c->nr == SYS_dup3)
+		rec_reading_moved(t->as, c->args[1]);
 }
 
 /* What the recorder itself must know of calls that succeeded. */
@@ -656,7 +660,9 @@ static void emit_call(struct recorder *r, struct task *t,
 	rec_read_ranges(r, t, &out, &ev);
 	if (r->memory_files)
 		rec_show_pieces(t, &ev);
+	rec_reading(r, t, &fl->call, 0);
 	rec_emit(r, &ev);
+	rec_reading_over(r);
 	if (fl->way.hole)
 		tr_known_learn(&r->known, &t->as->calls, fl->entry.rip - 2);
 	tr_ranges_release(&out);

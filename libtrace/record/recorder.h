@@ -83,6 +83,12 @@ struct aspace {
 	bool mixed_files;  /* its tasks may have different descriptors */
 	bool shared_files; /* other address spaces change its descriptors */
 	bool writes_inside; /* to the outputs, by the injected code */
+	struct reading {    /* the file whose data it reads (reading.c) */
+		bool known;
+		int fd;
+		struct tr_source *source; /* NULL: nothing can be cloned */
+		uint64_t next;            /* bytes before it were read */
+	} reading;
 	uint64_t drained; /* when the log was last looked at, */
 	uint64_t log_from, log_done; /* and the bytes and calls seen then */
 	struct tr_regs last; /* registers after its last call in the log */
@@ -241,6 +247,9 @@ struct recorder {
 
 	const struct task *writing; /* to an output, or NULL, */
 	uint64_t writing_since;     /* and since when */
+
+	bool no_clones;         /* of data that is read */
+	unsigned wrong_sources;
 
 	uint64_t start_ns, number;
 	uint64_t latest; /* time of the last event */
@@ -557,6 +566,18 @@ void rec_growth_release(struct aspace *as);
 void rec_growth_check(struct recorder *r, struct task *t);
 
 /* shared.c: shared mappings of files. */
+/*
+ * reading.c: the writer is told what the call's data is from, if that is known,
+ * until rec_reading_over.  `later`: bytes that calls after it, which have been
+ * made, read from the same descriptor.
+ */
+void rec_reading(struct recorder *r, const struct task *t,
+		 const struct tr_call *c, uint64_t later);
+void rec_reading_over(struct recorder *r);
+/* The descriptor is closed, is another file's, or was set to another place. */
+void rec_reading_moved(struct aspace *as, uint64_t fd);
+void rec_reading_release(struct aspace *as);
+
 /* outputs.c: processes that run side by side write one after the other. */
 /* Are there several? */
 bool rec_outputs_in_turn(const struct recorder *r);
@@ -577,6 +598,8 @@ void rec_map_shared(struct recorder *r, struct task *t, const struct stat *st,
  * where, so that replay changes the mapping. */
 void rec_write_shared(struct recorder *r, const struct task *t,
 		      struct tr_event *ev);
+/* Where the descriptor's file stands, from /proc/PID/fdinfo/FD. */
+bool rec_file_position(pid_t tid, int fd, uint64_t *pos);
 /* Where in a file a call that has read or written began; false when it is no
  * such call. */
 bool rec_file_offset(const struct task *t, uint64_t *offset, bool *writes);

@@ -148,8 +148,7 @@ bool rec_maps_shared(const struct recorder *r, const struct task *t, int fd)
 	return stat(path, &st) == 0 && find(r, &st);
 }
 
-/* The file position after the call, from /proc/PID/fdinfo/FD. */
-static bool position(pid_t tid, int fd, uint64_t *pos)
+bool rec_file_position(pid_t tid, int fd, uint64_t *pos)
 {
 	TR_AUTOFREE char *path = tr_printf("/proc/%d/fdinfo/%d", (int)tid, fd);
 	TR_AUTOFCLOSE FILE *f = fopen(path, "re");
@@ -173,7 +172,7 @@ bool rec_file_offset(const struct task *t, uint64_t *offset, bool *writes)
 	case SYS_writev:
 	case SYS_read:
 	case SYS_readv:
-		if (!position(t->tid, (int)c->args[0], offset))
+		if (!rec_file_position(t->tid, (int)c->args[0], offset))
 			return false;
 		*offset -= (uint64_t)c->result;
 		return true;
