@@ -399,8 +399,9 @@ static uint8_t *put_fields(uint8_t *p, const struct tr_event *ev,
 		p = put_arg(p, &ev->arg[i]);
 	p = put_bytes(p, ev, TR_F_DIGESTS, &ev->digests);
 	p = put_bytes(p, ev, TR_F_PAGE_HASHES, &ev->page_hashes);
-	p = put_scalars(p, ev, ~(BIT(TR_F_PAGE_HASHES) - 1));
-	return put_bytes(p, ev, TR_F_BLOCKS, &ev->blocks);
+	p = put_scalars(p, ev, BIT(TR_F_VIA));
+	p = put_bytes(p, ev, TR_F_BLOCKS, &ev->blocks);
+	return put_scalars(p, ev, BIT(TR_F_TRANSLATED));
 }
 
 /* Put type and length before a body that was written after a gap of

@@ -98,7 +98,8 @@ enum tr_event_type {
 					   mapping: sites that jump */         \
 	X(UNLISTED, 46, "unlisted", U, D) /* mappings left out of `map` */     \
 	X(REASON, 47, "reason", U, D)   /* enum tr_async: why a point */       \
-	X(VIA, 59, "via", U, H)         /* of `value`: by way of this jump */
+	X(VIA, 59, "via", U, H)         /* of `value`: by way of this jump */   \
+	X(TRANSLATED, 61, "translated", U, D) /* code mapped later is data */
 
 /* Structured fields: tag, JSON name. */
 #define TR_STRUCT_FIELDS(X)                                                    \
@@ -124,7 +125,7 @@ enum tr_field {
 #undef X
 };
 
-#define TR_NSCALARS 60 /* scalar tags are 1..47 and 59 */
+#define TR_NSCALARS 62 /* scalar tags are 1..47, 59 and 61 */
 
 /* Who produced a syscall's result. */
 enum tr_origin {

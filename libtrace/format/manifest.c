@@ -26,7 +26,8 @@
 
 /* Known incompatible features. */
 static const char *const known_features[] = {TR_FEATURE_XSAVEC, TR_FEATURE_VIA,
-					      TR_FEATURE_BLOCKS, NULL};
+					      TR_FEATURE_BLOCKS,
+					      TR_FEATURE_TRANSLATED, NULL};
 
 static void free_list(char **list)
 {

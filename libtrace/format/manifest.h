@@ -17,6 +17,8 @@
 #define TR_FEATURE_XSAVEC "xsavec"
 /* Events may have TR_F_VIA. */
 #define TR_FEATURE_VIA "via"
+/* Images may have TR_F_TRANSLATED. */
+#define TR_FEATURE_TRANSLATED "translated"
 /* Memory of events may be in the stream of blocks (blocks.h). */
 #define TR_FEATURE_BLOCKS "blocks"
 

@@ -176,6 +176,9 @@ static int emit_image(struct recorder *r, struct task *t,
 	for (size_t i = 0; i < im.nmap; i++)
 		if (im.map[i].file)
 			rec_portable_mapped(r, t, &im.map[i]);
+	t->as->patches.translated = tr_translates(&ev.text);
+	if (t->as->patches.translated)
+		tr_event_set(&ev, TR_F_TRANSLATED, 1);
 	if (changed)
 		tr_event_set(&ev, TR_F_CHANGED, changed);
 	rec_emit(r, &ev);

@@ -51,7 +51,8 @@ static char **copy_strings(const char *const *strings)
 static void fill_manifest(const struct recorder *r, struct tr_manifest *m)
 {
 	const char *const features[] = {TR_FEATURE_XSAVEC, TR_FEATURE_VIA,
-					TR_FEATURE_BLOCKS, NULL};
+					TR_FEATURE_BLOCKS, TR_FEATURE_TRANSLATED,
+					NULL};
 	const struct tr_record_options *o = r->options;
 	struct utsname u;
 	struct timespec now;

@@ -364,6 +364,7 @@ static enum applied apply_image(struct tr_replay *r, struct rtask *t,
 	how = rep_patch_mappings(r, t, err);
 	if (how != AGREED)
 		return how;
+	as->patches.translated = tr_event_get(&r->ev, TR_F_TRANSLATED);
 	if (rep_set_state(r, t, &r->ev.regs, err) < 0 || rep_apply_mem(r, t, err) < 0)
 		return TROUBLE;
 	r->resume_after = true;

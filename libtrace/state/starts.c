@@ -50,6 +50,69 @@ static void read_unwind_table(const struct file *f, const Elf64_Phdr *ph,
 	}
 }
 
+/*
+ * Without that table, its source: the entries of .eh_frame (LSB Core, "The
+ * .eh_frame section").  A CIE (its id is 0) tells by the letter R of its
+ * augmentation how its FDEs give the function's start; that is relative to the
+ * place where it stands (0x1b, pcrel | sdata4) in what compilers make for x86-64.
+ */
+#define PCREL_SDATA4 0x1bu
+
+static bool skip_text(struct tr_span *s)
+{
+	while (s->p < s->end && *s->p)
+		s->p++;
+	return s->p < s->end && s->p++;
+}
+
+static bool is_pcrel(const uint8_t *data, const uint8_t *end)
+{
+	struct tr_span s = {data, end};
+	const char *letter = (const char *)data + 1;
+	uint64_t skipped;
+
+	/* Version, augmentation, alignments, return register. */
+	if (!tr_span_left(&s) || *s.p++ != 1 || *letter != 'z' ||
+	    !skip_text(&s) || !tr_span_varint(&s, &skipped) ||
+	    !tr_span_varint(&s, &skipped) || !tr_span_varint(&s, &skipped) ||
+	    !tr_span_varint(&s, &skipped))
+		return false;
+	/* A byte for each letter, but for the personality's address. */
+	for (letter++; *letter && tr_span_left(&s) > 5; letter++) {
+		if (*letter == 'R')
+			return *s.p == PCREL_SDATA4;
+		if (*letter == 'P' && (*s.p & 7) != 3)
+			return false; /* not four bytes */
+		if (*letter == 'P')
+			s.p += 4;
+		if (*letter == 'P' || *letter == 'L')
+			s.p++;
+	}
+	return false;
+}
+
+static void read_frames(const struct file *f, const Elf64_Shdr *sh,
+			struct tr_starts *s)
+{
+	const uint8_t *start = f->data + sh->sh_offset;
+	uint64_t size, n = sh->sh_size;
+
+	for (uint64_t at = 0; n - at >= 12; at += 4 + size) {
+		const uint8_t *p = start + at;
+		uint64_t back = tr_get_le32(p + 4);
+
+		size = tr_get_le32(p);
+		if (size < 8 || size > n - at - 4)
+			return;
+		/* An FDE has the distance back to its CIE. */
+		if (back == 0 || back > at + 4 || at + 4 - back > n - 12 ||
+		    !is_pcrel(start + (at + 4 - back) + 8, start + n))
+			continue;
+		add(s, sh->sh_addr + at + 8 +
+		       (uint64_t)(int32_t)tr_get_le32(p + 8));
+	}
+}
+
 static void read_symbols(const struct file *f, const Elf64_Shdr *sh,
 			 struct tr_starts *s)
 {
@@ -134,7 +197,8 @@ static bool is_named(const struct file *f, const Elf64_Shdr *names,
 	return len >= n && memcmp(name + len - n, end, n) == 0;
 }
 
-static void read_sections(const struct file *f, struct tr_starts *s)
+static void read_sections(const struct file *f, bool frames,
+			  struct tr_starts *s)
 {
 	const Elf64_Ehdr *eh = (const void *)f->data;
 	const Elf64_Shdr *sh = (const void *)(f->data + eh->e_shoff);
@@ -152,6 +216,8 @@ static void read_sections(const struct file *f, struct tr_starts *s)
 			continue;
 		if (sh[i].sh_type == SHT_SYMTAB || sh[i].sh_type == SHT_DYNSYM)
 			read_symbols(f, &sh[i], s);
+		else if (frames && is_named(f, names, &sh[i], ".eh_frame"))
+			read_frames(f, &sh[i], s);
 		else if (is_named(f, names, &sh[i], ".gopclntab"))
 			read_go_table(f, &sh[i], text, s);
 		else if (is_named(f, names, &sh[i], ".text"))
@@ -171,11 +237,15 @@ void tr_starts_read(const uint8_t *data, size_t size, struct tr_starts *s)
 	const struct file f = {data, size};
 	const Elf64_Ehdr *eh = (const void *)data;
 	const Elf64_Phdr *ph = (const void *)(data + eh->e_phoff);
+	bool has_table = false;
 
-	for (size_t i = 0; i < eh->e_phnum; i++)
-		if (ph[i].p_type == PT_GNU_EH_FRAME)
-			read_unwind_table(&f, &ph[i], s);
-	read_sections(&f, s);
+	for (size_t i = 0; i < eh->e_phnum; i++) {
+		if (ph[i].p_type != PT_GNU_EH_FRAME)
+			continue;
+		has_table = true;
+		read_unwind_table(&f, &ph[i], s);
+	}
+	read_sections(&f, !has_table, s);
 	qsort(s->addr, s->n, sizeof *s->addr, by_value);
 }
 

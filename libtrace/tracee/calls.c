@@ -454,7 +454,7 @@ uint64_t tr_calls_patch_known(pid_t tid, struct tr_calls *c,
 	uint64_t changed = 0;
 	size_t n = 0;
 
-	for (size_t i = 0; i < k->n; i++) {
+	for (size_t i = 0; i < k->n && !ps->translated; i++) {
 		const struct tr_known_site *s = &k->site[i];
 		struct tr_stub stub = moved(&s->stub, m->start - m->offset);
 		size_t more = 0;

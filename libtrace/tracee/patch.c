@@ -54,6 +54,7 @@ void tr_patches_copy(struct tr_patches *to, const struct tr_patches *from)
 {
 	to->p = tr_memdup(from->p, from->n * sizeof *from->p);
 	to->n = to->cap = from->n;
+	to->translated = from->translated;
 }
 
 static const uint8_t int3 = 0xcc;
@@ -67,13 +68,23 @@ static int plant(pid_t tid, const struct tr_patch *p, size_t n)
 	return tr_memory_write_pieces(tid, pieces, n);
 }
 
+bool tr_translates(const struct tr_bytes *path)
+{
+	static const char dir[] = "/valgrind/", end[] = "-amd64-linux";
+	size_t n = sizeof end - 1;
+
+	return path->len > n &&
+	       memcmp((const char *)path->data + path->len - n, end, n) == 0 &&
+	       memmem(path->data, path->len, dir, sizeof dir - 1);
+}
+
 int tr_patch_mapping(pid_t tid, const struct tr_map *m, struct tr_site_cache *c,
 		     struct tr_patches *ps, struct tr_error *err)
 {
 	const struct tr_sites *sites;
 	size_t first = ps->n;
 
-	if (!m->file || !(m->prot & PROT_EXEC))
+	if (!m->file || !(m->prot & PROT_EXEC) || ps->translated)
 		return 0;
 	sites = sites_of(c, m->file);
 	for (size_t i = 0; i < sites->n; i++) {

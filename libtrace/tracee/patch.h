@@ -39,9 +39,16 @@ struct tr_patches {
 		bool overridden; /* the program has a breakpoint there, too */
 	} *p;
 	size_t n, cap;
+	bool translated; /* what is mapped from now on gets none */
 };
 void tr_patches_release(struct tr_patches *ps);
 void tr_patches_copy(struct tr_patches *to, const struct tr_patches *from);
+
+/*
+ * Does the program execute translations of the code that it maps, which it reads
+ * as data (valgrind)?  By its path: nothing else tells before it does.
+ */
+bool tr_translates(const struct tr_bytes *path);
 
 /* Patch what an executable file mapping just made holds. */
 int tr_patch_mapping(pid_t tid, const struct tr_map *m, struct tr_site_cache *c,

@@ -48,6 +48,7 @@ SCALARS = {
     39: "debug_register", 40: "value", 41: "root",
     42: "pages", 43: "exposed", 44: "vector", 45: "changed",
     46: "unlisted", 47: "reason", 59: "via",
+    61: "translated",
 }
 SIGNED = {2, 27}
 IN_HEX = {12, 16, 17, 18, 23, 35, 36, 40, 41, 44, 59}
@@ -215,7 +216,8 @@ def read_manifest(directory):
         raise Damage("unknown version %d" % manifest["version"])
     check_members(manifest, {"incompat": is_list})
     for feature in manifest["incompat"]:
-        if feature not in ("xsavec", "via", "blocks"):
+        if feature not in ("xsavec", "via", "blocks",
+                           "translated"):
             raise Damage("unknown feature %r" % feature)
     check_members(manifest, MEMBERS)
     check_members(manifest, {"complete": lambda v: isinstance(v, bool)})

@@ -142,3 +142,20 @@ c_program() {
 	same 1 ../u
 	grep -q 'shift exponent' rep.err
 }
+
+# It executes translations of the code that it reads.
+@test "valgrind: memcheck, helgrind, callgrind, none" {
+	need valgrind
+	c_program
+	gcc -g -pthread -o p p.c
+	limit=120 varies=1 repeat 3 same 0 valgrind true
+	limit=120 varies=1 repeat 3 same 5 valgrind -q ../p
+	limit=120 varies=1 same 9 valgrind -q --error-exitcode=9 ../p overflow
+	grep -q 'Invalid write of size 1' rep.err
+	limit=120 varies=1 same 9 valgrind -q --error-exitcode=9 --tool=helgrind \
+		../p race
+	grep -q 'data race' rep.err
+	limit=120 varies=1 same 0 valgrind -q --tool=callgrind ls
+	limit=120 varies=1 same 3 valgrind -q --tool=none --trace-children=yes \
+		sh -c '/bin/echo child; exit 3'
+}
