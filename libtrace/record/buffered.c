@@ -272,7 +272,7 @@ static struct tr_call call_of(const struct tr_event *ev)
 static void after_call(struct recorder *r, struct task *t,
 		       const struct tr_event *ev, const struct tr_call *call)
 {
-	rec_call_made(t, call);
+	rec_call_made(r, t, call);
 	switch (call->nr) {
 	case SYS_open:
 	case SYS_openat:

@@ -496,7 +496,7 @@ static void child_action_set(struct recorder *r, const struct task *t)
 			o->no_cldstop = flags & SA_NOCLDSTOP;
 }
 
-void rec_call_made(struct task *t, const struct tr_call *c)
+void rec_call_made(struct recorder *r, struct task *t, const struct tr_call *c)
 {
 	const struct tr_sys *sys = tr_sys_lookup(c->nr);
 
@@ -507,9 +507,9 @@ void rec_call_made(struct task *t, const struct tr_call *c)
 	else if (sys && sys->class == TR_SYS_MAP)
 		rec_mapping_changed(t, c);
 	else if (c->nr == SYS_lseek || c->nr == SYS_close)
-		rec_reading_moved(t->as, c->args[0]);
+		rec_reading_moved(r, t->as, c->args[0]);
 	else if (c->nr == SYS_dup2 || c->nr == SYS_dup3)
-		rec_reading_moved(t->as, c->args[1]);
+		rec_reading_moved(r, t->as, c->args[1]);
 }
 
 /* What the recorder itself must know of calls that succeeded. */
@@ -517,7 +517,7 @@ static void after_call(struct recorder *r, struct task *t)
 {
 	const struct tr_call *c = &t->fl.call;
 
-	rec_call_made(t, c);
+	rec_call_made(r, t, c);
 	switch (c->nr) {
 	case SYS_open:
 		if (c->result >= 0)

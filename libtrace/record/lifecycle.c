@@ -35,7 +35,7 @@ void rec_aspace_leave(struct recorder *r, struct task *t)
 	free(as->blocks);
 	free(as->writable);
 	rec_growth_release(as);
-	rec_reading_release(as);
+	rec_reading_release(r, as);
 	tr_calls_release(&as->calls);
 	free(as);
 }

@@ -2,9 +2,9 @@
  * What large reads are from, so that the trace can share their blocks with the
  * file (format/clone.h).
  *
- * The descriptor that an address space reads last is kept open, and where it
- * stands is followed by what is read from it.  That can be wrong, when others
- * move it: the writer compares, and says so.
+ * The files that were read last are kept open, and where their descriptors stand
+ * is followed by what is read from them.  That can be wrong, when others move
+ * them: the writer compares, and says so.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,15 +26,27 @@ static void forget(struct reading *rd)
 	*rd = (struct reading){0};
 }
 
-void rec_reading_release(struct aspace *as)
+void rec_reading_release(struct recorder *r, const struct aspace *as)
 {
-	forget(&as->reading);
+	for (size_t i = 0; i < REC_READINGS; i++)
+		if (r->reading[i].as == as)
+			forget(&r->reading[i]);
 }
 
-void rec_reading_moved(struct aspace *as, uint64_t fd)
+static struct reading *find(struct recorder *r, const struct aspace *as, int fd)
 {
-	if (as->reading.known && as->reading.fd == (int)fd)
-		forget(&as->reading);
+	for (size_t i = 0; i < REC_READINGS; i++)
+		if (r->reading[i].as == as && r->reading[i].fd == fd)
+			return &r->reading[i];
+	return NULL;
+}
+
+void rec_reading_moved(struct recorder *r, const struct aspace *as, uint64_t fd)
+{
+	struct reading *rd = find(r, as, (int)fd);
+
+	if (rd)
+		forget(rd);
 }
 
 /* Only a file where the trace is can share its blocks with it.  Opening it
@@ -54,53 +66,61 @@ static struct tr_source *open_source(const struct recorder *r,
 }
 
 /* Has trying shown that there is nothing to be had? */
-static bool has_failed(struct recorder *r, struct reading *rd)
+static bool has_failed(struct recorder *r, const struct reading *rd)
 {
 	if (!rd->source || tr_source_state(rd->source) == TR_SOURCE_GOOD)
 		return false;
 	if (tr_source_state(rd->source) == TR_SOURCE_UNABLE ||
 	    ++r->wrong_sources == WRONG_MAX)
 		r->no_clones = true;
-	forget(rd);
-	return r->no_clones;
+	return true;
 }
 
-static bool begin(struct recorder *r, const struct task *t, int fd,
-		  uint64_t behind)
+/* In place of what was read least recently. */
+static struct reading *begin(struct recorder *r, const struct task *t, int fd,
+			     uint64_t behind)
 {
-	struct reading *rd = &t->as->reading;
+	struct reading *rd = r->reading;
 	uint64_t at;
 
+	for (size_t i = 1; i < REC_READINGS; i++)
+		if (r->reading[i].used < rd->used)
+			rd = &r->reading[i];
 	forget(rd);
-	rd->known = true;
+	rd->as = t->as;
 	rd->fd = fd;
-	if (!rec_file_position(t->tid, fd, &at) || at < behind)
-		return false;
-	rd->next = at - behind;
-	rd->source = open_source(r, t, fd);
-	return rd->source != NULL;
+	if (rec_file_position(t->tid, fd, &at) && at >= behind) {
+		rd->next = at - behind;
+		rd->source = open_source(r, t, fd);
+	}
+	return rd;
 }
 
 void rec_reading(struct recorder *r, const struct task *t,
 		 const struct tr_call *c, uint64_t later)
 {
-	struct reading *rd = &t->as->reading;
+	bool moves = c->nr == SYS_read;
 	uint64_t n = (uint64_t)c->result;
 	struct tr_read_from from = {.addr = c->args[1], .len = n};
+	struct reading *rd;
 	int fd = (int)c->args[0];
 
-	if ((c->nr != SYS_read && c->nr != SYS_pread64) || !r->writer ||
-	    c->result < (int64_t)TR_CLONE_MIN || r->no_clones ||
-	    has_failed(r, rd))
+	if ((!moves && c->nr != SYS_pread64) || !r->writer || r->no_clones ||
+	    c->result < (int64_t)TR_CLONE_MIN)
 		return;
-	if ((!rd->known || rd->fd != fd) &&
-	    !begin(r, t, fd, later + (c->nr == SYS_read ? n : 0)))
-		return;
+	rd = find(r, t->as, fd);
+	if (rd && has_failed(r, rd)) {
+		forget(rd);
+		rd = NULL;
+	}
+	if (!rd)
+		rd = begin(r, t, fd, later + (moves ? n : 0));
+	rd->used = ++r->readings;
 	if (!rd->source)
 		return;
 	from.source = rd->source;
-	from.offset = c->nr == SYS_read ? rd->next : c->args[3];
-	if (c->nr == SYS_read)
+	from.offset = moves ? rd->next : c->args[3];
+	if (moves)
 		rd->next += n;
 	tr_writer_read_from(r->writer, &from);
 }

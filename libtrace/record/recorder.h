@@ -83,12 +83,6 @@ struct aspace {
 	bool mixed_files;  /* its tasks may have different descriptors */
 	bool shared_files; /* other address spaces change its descriptors */
 	bool writes_inside; /* to the outputs, by the injected code */
-	struct reading {    /* the file whose data it reads (reading.c) */
-		bool known;
-		int fd;
-		struct tr_source *source; /* NULL: nothing can be cloned */
-		uint64_t next;            /* bytes before it were read */
-	} reading;
 	uint64_t drained; /* when the log was last looked at, */
 	uint64_t log_from, log_done; /* and the bytes and calls seen then */
 	struct tr_regs last; /* registers after its last call in the log */
@@ -228,6 +222,8 @@ struct shared_file {
 	bool writable;
 };
 
+#define REC_READINGS 8
+
 struct recorder {
 	const struct tr_record_options *options;
 	enum tr_cpu_level cpu_level; /* what CPUID tells the program of */
@@ -248,8 +244,16 @@ struct recorder {
 	const struct task *writing; /* to an output, or NULL, */
 	uint64_t writing_since;     /* and since when */
 
-	bool no_clones;         /* of data that is read */
+	struct reading {              /* files whose data is read (reading.c) */
+		const struct aspace *as; /* NULL: unused */
+		int fd;
+		struct tr_source *source; /* NULL: nothing can be cloned */
+		uint64_t next;            /* where the descriptor stands */
+		uint64_t used;
+	} reading[REC_READINGS];
+	uint64_t readings;
 	unsigned wrong_sources;
+	bool no_clones;
 
 	uint64_t start_ns, number;
 	uint64_t latest; /* time of the last event */
@@ -350,7 +354,8 @@ void rec_call_finish_as(struct recorder *r, struct task *t,
 void rec_call_release(struct task *t);
 /* What follows from a call for the recorder, be it traced or made by the
  * injected code. */
-void rec_call_made(struct task *t, const struct tr_call *c);
+void rec_call_made(struct recorder *r, struct task *t,
+		   const struct tr_call *c);
 
 /* denied.c: calls answered in the kernel's place. */
 /* The errno for a request that the engine cannot support, or 0. */
@@ -575,8 +580,9 @@ void rec_reading(struct recorder *r, const struct task *t,
 		 const struct tr_call *c, uint64_t later);
 void rec_reading_over(struct recorder *r);
 /* The descriptor is closed, is another file's, or was set to another place. */
-void rec_reading_moved(struct aspace *as, uint64_t fd);
-void rec_reading_release(struct aspace *as);
+void rec_reading_moved(struct recorder *r, const struct aspace *as,
+		       uint64_t fd);
+void rec_reading_release(struct recorder *r, const struct aspace *as);
 
 /* outputs.c: processes that run side by side write one after the other. */
 /* Are there several? */
