@@ -21,7 +21,9 @@ WARN := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes \
 	-Wcast-qual -Wwrite-strings -Wvla -Wformat=2 -Wundef -Werror
 CPPFLAGS += -D_GNU_SOURCE -I. -I$(BUILD) -DTR_VERSION='"$(VERSION)"'
 CFLAGS ?= -O2 -g
-TR_CFLAGS := -std=gnu11 $(WARN) -pthread -MMD -MP
+# Dependencies that hold however the build directory is written.
+DEPFLAGS = -MMD -MP -MT '$(@:$(BUILD)/%=$$(BUILD)/%)'
+TR_CFLAGS = -std=gnu11 $(WARN) -pthread $(DEPFLAGS)
 SANITIZE := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined \
 	-fno-sanitize-recover=all
 
@@ -40,9 +42,9 @@ LIB_ASM := $(wildcard libtrace/*/*.S)
 # Code for traced programs: one block of position-independent bytes.
 CALLS := $(BUILD)/libtrace/intercept/calls.o
 CALLS_OBJ := $(patsubst %,$(BUILD)/libtrace/intercept/inject/%.o,enter call xsave end)
-CALLS_CFLAGS := -std=gnu11 $(WARN) -O2 -ffreestanding -fno-builtin -fpie \
+CALLS_CFLAGS = -std=gnu11 $(WARN) -O2 -ffreestanding -fno-builtin -fpie \
 	-fno-stack-protector -fno-asynchronous-unwind-tables -fno-jump-tables \
-	-mgeneral-regs-only -fcf-protection=none -MMD -MP
+	-mgeneral-regs-only -fcf-protection=none $(DEPFLAGS)
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/%.o) $(LIB_ASM:%.S=$(BUILD)/%.o) \
 	$(GEN:.c=.o) $(CALLS)
 CLI_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard cmd/cli/*.c))
@@ -148,7 +150,8 @@ $(BUILD)/tests/%: tests/fuzz/%.c $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(TR_CFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(LIB) $(LIBS)
 
-WORKLOAD_FLAGS := -D_GNU_SOURCE -std=gnu11 -O2 -g -Wall -Wextra -pthread -MMD -MP
+WORKLOAD_FLAGS = -D_GNU_SOURCE -std=gnu11 -O2 -g -Wall -Wextra -pthread \
+	$(DEPFLAGS)
 
 $(BUILD)/workloads/%: tests/workloads/%.c | $(DEPS)
 	@mkdir -p $(@D)
