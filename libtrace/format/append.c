@@ -72,7 +72,7 @@ static int create_file(struct tr_appender *a, struct tr_error *err)
 		return tr_fail(err, TR_EINVAL, "chunks: too many files");
 	tr_chunk_name(name, a->file);
 	a->fd = openat(a->dirfd, name,
-		       O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+		       O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (a->fd < 0)
 		return tr_fail_errno(err, "%s", name);
 	a->offset = 0;
@@ -171,10 +171,10 @@ static int append_clone(struct tr_appender *a, struct job *j,
 		return -1;
 	j->h.previous = *chain;
 	r = tr_clone_write(a->fd, a->offset, &j->h, &j->buf, &j->clone, err);
-	if (r <= 0) {
+	if (r < 0)
 		cut_torn(a);
+	if (r <= 0)
 		return r;
-	}
 	*chain = j->h.check;
 	note_chunk(a, &j->h);
 	return 1;

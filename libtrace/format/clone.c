@@ -9,8 +9,11 @@
  *	whole blocks, cloned
  *	bytes after them
  *
- * Where the bytes are from is the caller's belief.  What has been cloned is read
- * again, and put right where it is not what was read.
+ * Where the bytes are from is the caller's belief.  So the file is read after it
+ * has been cloned, from the page cache, where what was read of it just now still
+ * is; what is not the same is written over.  (The clone itself would have to come
+ * from the disk.  A change of the file that is undone again in the moment between
+ * would show as a wrong checksum of the chunk.)
  */
 #include "libtrace/format/clone.h"
 
@@ -120,15 +123,16 @@ static int clone_range(int fd, uint64_t at, struct tr_source *s,
 
 /* Put right what was not what it was believed to be. */
 static int check_range(int fd, uint64_t at, struct tr_source *s,
-		       const uint8_t *bytes, size_t n)
+		       const struct layout *l, const uint8_t *bytes)
 {
-	TR_AUTOFREE uint8_t *found = tr_alloc(n);
+	TR_AUTOFREE uint8_t *found = tr_alloc(l->cloned);
 
-	if (tr_pread_full(fd, found, n, (off_t)at) == (ssize_t)n &&
-	    memcmp(found, bytes, n) == 0)
+	if (tr_pread_full(s->fd, found, l->cloned, (off_t)l->from) ==
+		    (ssize_t)l->cloned &&
+	    memcmp(found, bytes, l->cloned) == 0)
 		return 0;
 	atomic_store(&s->state, TR_SOURCE_WRONG);
-	return tr_pwrite_all(fd, bytes, n, (off_t)at);
+	return tr_pwrite_all(fd, bytes, l->cloned, (off_t)at);
 }
 
 int tr_clone_write(int fd, uint64_t at, struct tr_chunk_header *h,
@@ -152,12 +156,12 @@ int tr_clone_write(int fd, uint64_t at, struct tr_chunk_header *h,
 	own.raw_size = own.stored_size = (uint32_t)(size - TR_CHUNK_HEADER);
 	own.payload = XXH3_64bits(whole + TR_CHUNK_HEADER, own.raw_size);
 	tr_chunk_encode(&own, whole);
-	if (tr_pwrite_all(fd, whole, l.front, (off_t)at) < 0)
-		return tr_fail_errno(err, "cannot write");
+	/* First of all: where it fails, nothing has been written. */
 	if (clone_range(fd, at + l.front, clone->source, &l) < 0)
 		return 0;
-	if (check_range(fd, at + l.front, clone->source, whole + l.front,
-			l.cloned) < 0 ||
+	if (tr_pwrite_all(fd, whole, l.front, (off_t)at) < 0 ||
+	    check_range(fd, at + l.front, clone->source, &l,
+			whole + l.front) < 0 ||
 	    tr_pwrite_all(fd, whole + l.front + l.cloned,
 			  size - l.front - l.cloned,
 			  (off_t)(at + l.front + l.cloned)) < 0)

@@ -38,9 +38,8 @@ struct tr_clone {
 
 /*
  * Write the chunk, one record in `payload` behind room for a header, to `at`,
- * the end of fd, and complete the header, which has its `previous`.  Returns 1,
- * or 0 when it cannot be a clone: then what has been written behind `at` is to
- * be cut off; or -1 when writing fails.
+ * the end of fd, and complete the header, which has its `previous`.  Returns 1;
+ * 0, and the file is as it was, when it cannot be a clone; -1 when writing fails.
  */
 int tr_clone_write(int fd, uint64_t at, struct tr_chunk_header *h,
 		   const struct tr_buf *payload, const struct tr_clone *clone,

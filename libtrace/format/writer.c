@@ -11,7 +11,7 @@
 
 #define CHUNK_SIZE (256u << 10)
 /* Whoever wants one block inflates those of its chunk before it. */
-#define BLOCK_CHUNK_SIZE (64u << 10)
+#define BLOCK_CHUNK_SIZE (256u << 10)
 
 struct stream {
 	uint32_t id;
