@@ -18,7 +18,7 @@ logs=$BUILD/test-logs
 [ "${1:-}" = --file ] || rm -rf "$logs"
 mkdir -p "$logs"
 
-unit_seconds=${UNIT_SECONDS:-120}  # watchdog of one C unit test
+unit_seconds=${UNIT_SECONDS:-300}  # watchdog of one C unit test
 test_seconds=${TEST_SECONDS:-180}  # of one bats test
 file_seconds=${FILE_SECONDS:-1800} # of one bats file
 long_seconds=${LONG_SECONDS:-600}  # of one bats test of the long set
