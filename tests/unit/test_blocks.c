@@ -8,7 +8,7 @@
 #include "libtrace/format/index.h"
 #include "libtrace/format/reader.h"
 
-enum { SIZE = 5000, CONTENTS = 40, EVENTS = 1000, STREAMS = 4 };
+enum { SIZE = 20000, CONTENTS = 40, EVENTS = 1000, STREAMS = 4 };
 
 static uint8_t contents[CONTENTS][SIZE];
 
