@@ -74,12 +74,7 @@ static void note_chunk(struct scan *s, const struct tr_chunk_header *h,
 	struct tr_checker *c = s->c;
 
 	TR_GROW(c->refs, c->nrefs, c->refs_cap);
-	c->refs[c->nrefs++] = (struct tr_chunk_ref){
-		.file = s->file, .offset = offset, .stream = h->stream,
-		.records = h->records, .flags = h->flags,
-		.raw_size = h->raw_size, .stored_size = h->stored_size,
-		.first = h->first, .last = h->last,
-	};
+	c->refs[c->nrefs++] = tr_chunk_ref(h, s->file, offset);
 	c->stats->chunks++;
 	c->stats->bytes += TR_CHUNK_HEADER + h->stored_size;
 }
@@ -216,22 +211,13 @@ static void check_ends(struct scan *s)
 			  s->streams.n);
 }
 
-static bool same_ref(const struct tr_chunk_ref *a, const struct tr_chunk_ref *b)
-{
-	return a->file == b->file && a->offset == b->offset &&
-	       a->stream == b->stream && a->records == b->records &&
-	       a->flags == b->flags && a->raw_size == b->raw_size &&
-	       a->stored_size == b->stored_size && a->first == b->first &&
-	       a->last == b->last;
-}
-
 static void compare_index(struct scan *s)
 {
 	const struct tr_checker *c = s->c;
 	size_t i = 0;
 
 	while (i < s->nindex && i < c->nrefs &&
-	       same_ref(&s->index[i], &c->refs[i]))
+	       tr_chunk_ref_equal(&s->index[i], &c->refs[i]))
 		i++;
 	if (i == s->nindex && i == c->nrefs)
 		return;

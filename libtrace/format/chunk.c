@@ -114,3 +114,13 @@ struct tr_chunk_ref tr_chunk_ref(const struct tr_chunk_header *h, uint32_t file,
 		.last = h->last,
 	};
 }
+
+bool tr_chunk_ref_equal(const struct tr_chunk_ref *a,
+			const struct tr_chunk_ref *b)
+{
+	return a->file == b->file && a->offset == b->offset &&
+	       a->stream == b->stream && a->records == b->records &&
+	       a->flags == b->flags && a->raw_size == b->raw_size &&
+	       a->stored_size == b->stored_size && a->first == b->first &&
+	       a->last == b->last;
+}

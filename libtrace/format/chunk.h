@@ -5,6 +5,7 @@
 #ifndef TR_FORMAT_CHUNK_H
 #define TR_FORMAT_CHUNK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -53,5 +54,7 @@ void tr_chunk_name(char to[TR_CHUNK_NAME], uint32_t file);
 /* How the index lists a chunk with this header at this place. */
 struct tr_chunk_ref tr_chunk_ref(const struct tr_chunk_header *h, uint32_t file,
 				 uint64_t offset);
+bool tr_chunk_ref_equal(const struct tr_chunk_ref *a,
+			const struct tr_chunk_ref *b);
 
 #endif

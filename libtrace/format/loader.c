@@ -1,7 +1,6 @@
 /* Reading single chunks: header, payload, checksums, inflating. */
 #include "libtrace/format/loader.h"
 
-#include <string.h>
 #include <xxhash.h>
 
 #include "libtrace/format/reader_impl.h"
@@ -53,25 +52,18 @@ static int read_chunk(struct tr_loader *l, const struct tr_chunk_ref *ref,
 	return 0;
 }
 
-static bool same(const struct tr_chunk_header *h,
-		 const struct tr_chunk_ref *ref)
-{
-	return h->stream == ref->stream && h->records == ref->records &&
-	       h->flags == ref->flags && h->raw_size == ref->raw_size &&
-	       h->stored_size == ref->stored_size && h->first == ref->first &&
-	       h->last == ref->last;
-}
-
 int tr_loader_load(struct tr_loader *l, const struct tr_chunk_ref *ref,
 		   struct tr_chunk_header *h, struct tr_buf *payload,
 		   struct tr_error *err)
 {
+	struct tr_chunk_ref found;
 	const uint8_t *bytes;
 
 	if (read_chunk(l, ref, err) < 0 ||
 	    tr_chunk_decode(l->stored.data, h, err) < 0)
 		return -1;
-	if (!same(h, ref))
+	found = tr_chunk_ref(h, ref->file, ref->offset);
+	if (!tr_chunk_ref_equal(&found, ref))
 		return tr_fail(err, TR_ECORRUPT, "differs from the index");
 	bytes = l->stored.data + TR_CHUNK_HEADER;
 	if (XXH3_64bits(bytes, h->stored_size) != h->payload)

@@ -10,8 +10,6 @@
 #include "libtrace/format/codec.h"
 
 #define CHUNK_SIZE (256u << 10)
-/* Whoever wants one block inflates those of its chunk before it. */
-#define BLOCK_CHUNK_SIZE (256u << 10)
 
 struct stream {
 	uint32_t id;
@@ -213,12 +211,12 @@ static int add_record(struct tr_writer *w, struct stream *s,
 	return 0;
 }
 
-static int put_record(struct tr_writer *w, struct stream *s, uint32_t full,
+static int put_record(struct tr_writer *w, struct stream *s,
 		      const struct tr_event *ev, struct tr_error *err)
 {
 	if (add_record(w, s, ev, err) < 0)
 		return -1;
-	if (s->buf.len >= TR_CHUNK_HEADER + (size_t)full ||
+	if (s->buf.len >= TR_CHUNK_HEADER + (size_t)w->chunk_size ||
 	    tr_codec_full(&s->codec))
 		seal_chunk(w, s, 0);
 	return 0;
@@ -254,7 +252,7 @@ static int put_block(struct tr_writer *w, uint64_t number,
 
 	tr_event_mark(&ev, TR_F_MEM);
 	if (!clone_of(w, m, &clone))
-		return put_record(w, w->blocks, BLOCK_CHUNK_SIZE, &ev, err);
+		return put_record(w, w->blocks, &ev, err);
 	if (w->blocks->buf.data)
 		seal_chunk(w, w->blocks, 0);
 	if (add_record(w, w->blocks, &ev, err) < 0)
@@ -322,7 +320,7 @@ int tr_writer_put(struct tr_writer *w, const struct tr_event *ev,
 		if (take_blocks(w, &rest, err) < 0)
 			return -1;
 	}
-	return put_record(w, s, w->chunk_size, ev, err);
+	return put_record(w, s, ev, err);
 }
 
 static void forget_stream(struct tr_writer *w, struct stream *s)
