@@ -14,7 +14,6 @@
 #include <xxhash.h>
 
 #include "libtrace/base/io.h"
-#include "libtrace/format/clone.h"
 #include "libtrace/record/recorder.h"
 #include "libtrace/state/regs.h"
 #include "libtrace/tracee/memory.h"
@@ -311,6 +310,7 @@ static bool emit_call(struct recorder *r, struct task *t,
 		      uint64_t when, uint64_t end)
 {
 	struct tr_call call;
+	bool much;
 	struct tr_event ev = rec_event(TR_EV_SYSCALL, t);
 	struct tr_mem mem[RANGES_MAX];
 	struct tr_arg arg[RANGES_MAX];
@@ -342,10 +342,12 @@ static bool emit_call(struct recorder *r, struct task *t,
 	t->as->last = tr_regs_after_call(&ev.regs, c->result);
 	t->as->last.orig_rax = c->frame.rax;
 	call = call_of(&ev);
-	if (call.result >= (int64_t)TR_CLONE_MIN)
+	much = rec_reads_much(&call);
+	if (much)
 		rec_reading(r, t, &call, read_later(r, c, end));
 	rec_emit_at(r, &ev, when);
-	rec_reading_over(r);
+	if (much)
+		rec_reading_over(r);
 	after_call(r, t, &ev, &call);
 	return true;
 }

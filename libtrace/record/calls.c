@@ -660,7 +660,8 @@ static void emit_call(struct recorder *r, struct task *t,
 	rec_read_ranges(r, t, &out, &ev);
 	if (r->memory_files)
 		rec_show_pieces(t, &ev);
-	rec_reading(r, t, &fl->call, 0);
+	if (rec_reads_much(&fl->call))
+		rec_reading(r, t, &fl->call, 0);
 	rec_emit(r, &ev);
 	rec_reading_over(r);
 	if (fl->way.hole)

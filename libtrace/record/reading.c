@@ -96,6 +96,12 @@ static struct reading *begin(struct recorder *r, const struct task *t, int fd,
 	return rd;
 }
 
+bool rec_reads_much(const struct tr_call *c)
+{
+	return (c->nr == SYS_read || c->nr == SYS_pread64) &&
+	       c->result >= (int64_t)TR_CLONE_MIN;
+}
+
 void rec_reading(struct recorder *r, const struct task *t,
 		 const struct tr_call *c, uint64_t later)
 {
@@ -105,8 +111,7 @@ void rec_reading(struct recorder *r, const struct task *t,
 	struct reading *rd;
 	int fd = (int)c->args[0];
 
-	if ((!moves && c->nr != SYS_pread64) || !r->writer || r->no_clones ||
-	    c->result < (int64_t)TR_CLONE_MIN)
+	if (!r->writer || r->no_clones)
 		return;
 	rd = find(r, t->as, fd);
 	if (rd && has_failed(r, rd)) {

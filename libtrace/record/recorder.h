@@ -572,10 +572,11 @@ void rec_growth_check(struct recorder *r, struct task *t);
 
 /* shared.c: shared mappings of files. */
 /*
- * reading.c: the writer is told what the call's data is from, if that is known,
- * until rec_reading_over.  `later`: bytes that calls after it, which have been
- * made, read from the same descriptor.
+ * reading.c: the writer is told what the data of a call that reads much is from,
+ * if that is known, until rec_reading_over.  `later`: bytes that calls after it,
+ * which have been made, read from the same descriptor.
  */
+bool rec_reads_much(const struct tr_call *c);
 void rec_reading(struct recorder *r, const struct task *t,
 		 const struct tr_call *c, uint64_t later);
 void rec_reading_over(struct recorder *r);

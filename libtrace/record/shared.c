@@ -81,6 +81,19 @@ static const struct shared_file *find(const struct recorder *r,
 	return NULL;
 }
 
+/* The descriptor's file, if it is mapped shared, and what stat(2) says of it. */
+static const struct shared_file *find_fd(const struct recorder *r,
+					 const struct task *t, int fd,
+					 struct stat *st)
+{
+	char path[64];
+
+	if (!r->nshared)
+		return NULL;
+	snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)t->tid, fd);
+	return stat(path, st) == 0 ? find(r, st) : NULL;
+}
+
 int64_t rec_shared_file(const struct recorder *r, const struct stat *st)
 {
 	const struct shared_file *s = find(r, st);
@@ -121,10 +134,8 @@ static bool stands_for_space(const struct recorder *r, const struct task *t)
 int64_t rec_shared_now(const struct recorder *r, const struct task *t, int fd,
 		       const struct tr_map *m, struct stat *st)
 {
-	TR_AUTOFREE char *path = tr_printf("/proc/%d/fd/%d", (int)t->tid, fd);
-	const struct shared_file *s;
+	const struct shared_file *s = find_fd(r, t, fd, st);
 
-	s = r->nshared && stat(path, st) == 0 ? find(r, st) : NULL;
 	if (!s)
 		return 0;
 	for (const struct task *o = r->tasks; o; o = o->next)
@@ -139,13 +150,9 @@ int64_t rec_shared_now(const struct recorder *r, const struct task *t, int fd,
 
 bool rec_maps_shared(const struct recorder *r, const struct task *t, int fd)
 {
-	char path[64];
 	struct stat st;
 
-	if (!r->nshared)
-		return false;
-	snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)t->tid, fd);
-	return stat(path, &st) == 0 && find(r, &st);
+	return find_fd(r, t, fd, &st) != NULL;
 }
 
 bool rec_file_position(pid_t tid, int fd, uint64_t *pos)
@@ -189,15 +196,11 @@ void rec_write_shared(struct recorder *r, const struct task *t,
 	const struct shared_file *s;
 	uint64_t offset;
 	struct stat st;
-	char path[64];
 	bool writes;
 
-	if (!r->nshared || c->result < 0 ||
-	    (!resizes && tr_sys_write_fd(c->nr) != 0))
+	if (c->result < 0 || (!resizes && tr_sys_write_fd(c->nr) != 0))
 		return;
-	snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)t->tid,
-		 (int)c->args[0]);
-	s = stat(path, &st) == 0 ? find(r, &st) : NULL;
+	s = find_fd(r, t, (int)c->args[0], &st);
 	if (!s || (!resizes && !rec_file_offset(t, &offset, &writes)))
 		return;
 	tr_event_set(ev, TR_F_FILE, s->file);
