@@ -3,15 +3,16 @@
 
 #include <Zydis/Zydis.h>
 #include <elf.h>
-#include <stdbool.h>
+#include <emmintrin.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "libtrace/base/alloc.h"
 #include "libtrace/base/buf.h"
 
-struct elf {
-	const uint8_t *data;
+struct tr_padding {
+	const uint8_t *data; /* mapped */
 	size_t size;
 	const Elf64_Phdr *phdr;
 	size_t phnum;
@@ -19,10 +20,13 @@ struct elf {
 	uint64_t table_addr;  /* what the pairs are relative to */
 	size_t n;
 	ZydisDecoder decoder;
+	/* A bit for each byte of one segment: could a branch lead there? */
+	uint8_t *entered;
+	const Elf64_Phdr *entered_of;
 };
 
 /* The file's bytes at an address, at least n of them, or NULL. */
-static const uint8_t *at(const struct elf *e, uint64_t addr, uint64_t n)
+static const uint8_t *at(const struct tr_padding *e, uint64_t addr, uint64_t n)
 {
 	for (size_t i = 0; i < e->phnum; i++) {
 		const Elf64_Phdr *ph = &e->phdr[i];
@@ -38,7 +42,7 @@ static const uint8_t *at(const struct elf *e, uint64_t addr, uint64_t n)
 }
 
 /* The executable segment an offset is in. */
-static const Elf64_Phdr *segment_of(const struct elf *e, uint64_t offset)
+static const Elf64_Phdr *segment_of(const struct tr_padding *e, uint64_t offset)
 {
 	for (size_t i = 0; i < e->phnum; i++) {
 		const Elf64_Phdr *ph = &e->phdr[i];
@@ -57,7 +61,7 @@ static const Elf64_Phdr *segment_of(const struct elf *e, uint64_t offset)
  * The sorted table of .eh_frame_hdr (LSB Core, "The .eh_frame_hdr section"),
  * in the only encoding that linkers write: datarel | sdata4.
  */
-static bool find_table(struct elf *e)
+static bool find_table(struct tr_padding *e)
 {
 	for (size_t i = 0; i < e->phnum; i++) {
 		const Elf64_Phdr *ph = &e->phdr[i];
@@ -76,14 +80,14 @@ static bool find_table(struct elf *e)
 	return false;
 }
 
-static bool init_decoder(struct elf *e)
+static bool init_decoder(struct tr_padding *e)
 {
 	return ZYAN_SUCCESS(ZydisDecoderInit(&e->decoder,
 					     ZYDIS_MACHINE_MODE_LONG_64,
 					     ZYDIS_STACK_WIDTH_64));
 }
 
-static bool parse(struct elf *e)
+static bool parse(struct tr_padding *e)
 {
 	const Elf64_Ehdr *eh = (const void *)e->data;
 
@@ -98,12 +102,12 @@ static bool parse(struct elf *e)
 	return find_table(e) && init_decoder(e);
 }
 
-static uint64_t relative(const struct elf *e, const uint8_t *p)
+static uint64_t relative(const struct tr_padding *e, const uint8_t *p)
 {
 	return e->table_addr + (uint64_t)(int64_t)(int32_t)tr_get_le32(p);
 }
 
-static uint64_t entry_start(const struct elf *e, size_t i)
+static uint64_t entry_start(const struct tr_padding *e, size_t i)
 {
 	return relative(e, e->table + 8 * i);
 }
@@ -113,7 +117,7 @@ static uint64_t entry_start(const struct elf *e, size_t i)
  * length, distance to the CIE, then start and size of the function.  The
  * encoding is not looked up but proved by the start: pcrel | sdata4.
  */
-static bool entry_end(const struct elf *e, size_t i, uint64_t *end)
+static bool entry_end(const struct tr_padding *e, size_t i, uint64_t *end)
 {
 	uint64_t fde = relative(e, e->table + 8 * i + 4);
 	const uint8_t *p = at(e, fde, 16);
@@ -126,7 +130,7 @@ static bool entry_end(const struct elf *e, size_t i, uint64_t *end)
 	return true;
 }
 
-static bool decode(const struct elf *e, const uint8_t *p, size_t n,
+static bool decode(const struct tr_padding *e, const uint8_t *p, size_t n,
 		   ZydisDecodedInstruction *insn)
 {
 	return ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&e->decoder, NULL, p,
@@ -139,7 +143,7 @@ static bool is_filler(const ZydisDecodedInstruction *insn)
 	       insn->mnemonic == ZYDIS_MNEMONIC_INT3;
 }
 
-static bool is_padding(const struct elf *e, uint64_t start, uint64_t end)
+static bool is_padding(const struct tr_padding *e, uint64_t start, uint64_t end)
 {
 	const uint8_t *p = at(e, start, end - start);
 	ZydisDecodedInstruction insn;
@@ -221,7 +225,7 @@ static bool is_plain(const ZydisDecodedInstruction *insn)
 bool tr_lead_moves(const uint8_t *bytes, size_t n)
 {
 	ZydisDecodedInstruction insn;
-	struct elf e;
+	struct tr_padding e;
 
 	if (n < TR_LEAD_MIN || n > TR_LEAD_MAX || !init_decoder(&e))
 		return false;
@@ -253,7 +257,7 @@ static bool is_indirect(const ZydisDecodedInstruction *insn)
  * Walk a function: the fillers behind its returns and jumps are padding.
  * Gives what the last instruction is; false when not all of it is code.
  */
-static bool walk(const struct elf *e, uint64_t start, uint64_t end,
+static bool walk(const struct tr_padding *e, uint64_t start, uint64_t end,
 		 struct window *w, ZydisDecodedInstruction *insn)
 {
 	const uint8_t *p = at(e, start, end - start);
@@ -305,24 +309,69 @@ static uint8_t lead_of(const struct window *w, bool *one)
 	return 0;
 }
 
+/* Bytes at i + 1 that look like the distance of a branch which ends behind
+ * them. */
+static void mark_target(const struct tr_padding *e, const Elf64_Phdr *ph,
+			uint64_t i)
+{
+	int32_t distance = (int32_t)tr_get_le32(e->data + ph->p_offset + i + 1);
+	uint64_t to = i + 5 + (uint64_t)(int64_t)distance;
+
+	if (to < ph->p_filesz)
+		e->entered[to / 8] |= (uint8_t)(1u << to % 8);
+}
+
+/* Which of the 16 bytes at p look like JMP or CALL rel32, or like the second one
+ * of Jcc rel32? */
+static unsigned branches_at(const uint8_t *p)
+{
+	const __m128i v = _mm_loadu_si128((const void *)p);
+	const __m128i before = _mm_loadu_si128((const void *)(p - 1));
+	const __m128i near = _mm_cmpeq_epi8(
+		_mm_and_si128(v, _mm_set1_epi8((char)0xfe)),
+		_mm_set1_epi8((char)0xe8));
+	const __m128i jcc = _mm_and_si128(
+		_mm_cmpeq_epi8(before, _mm_set1_epi8(0x0f)),
+		_mm_cmpeq_epi8(_mm_and_si128(v, _mm_set1_epi8((char)0xf0)),
+			       _mm_set1_epi8((char)0x80)));
+
+	return (unsigned)_mm_movemask_epi8(_mm_or_si128(near, jcc));
+}
+
+static void find_targets(struct tr_padding *e, const Elf64_Phdr *ph)
+{
+	const uint8_t *p = e->data + ph->p_offset;
+	uint64_t i = 1, n = ph->p_filesz;
+
+	free(e->entered);
+	e->entered = tr_alloc(n / 8 + 1);
+	e->entered_of = ph;
+	for (; i + 20 <= n; i += 16) {
+		unsigned hits = branches_at(p + i);
+
+		for (; hits; hits &= hits - 1)
+			mark_target(e, ph, i + (unsigned)__builtin_ctz(hits));
+	}
+	for (; i + 5 <= n; i++)
+		if ((p[i] & 0xfe) == 0xe8 ||
+		    (p[i - 1] == 0x0f && (p[i] & 0xf0) == 0x80))
+			mark_target(e, ph, i);
+}
+
 /*
  * Could a branch from elsewhere lead between lo and hi?  Unlikely parts of a
  * function are functions of their own, far away, and come back anywhere.
  * Bytes that look like JMP, CALL or Jcc rel32 count, be they one or not.
  */
-static bool is_entered_from_afar(const struct elf *e, const Elf64_Phdr *ph,
+static bool is_entered_from_afar(struct tr_padding *e, const Elf64_Phdr *ph,
 				 uint64_t lo, uint64_t hi)
 {
-	const uint8_t *p = e->data + ph->p_offset;
+	if (e->entered_of != ph)
+		find_targets(e, ph);
+	for (uint64_t at = lo + 1; at < hi; at++) {
+		uint64_t to = at - ph->p_vaddr;
 
-	for (uint64_t i = 1; i + 5 <= ph->p_filesz; i++) {
-		int32_t distance = (int32_t)tr_get_le32(p + i + 1);
-		uint64_t to = ph->p_vaddr + i + 5 +
-			      (uint64_t)(int64_t)distance;
-
-		if (to > lo && to < hi &&
-		    ((p[i] & 0xfe) == 0xe8 ||
-		     (p[i - 1] == 0x0f && (p[i] & 0xf0) == 0x80)))
+		if (to >= ph->p_filesz || e->entered[to / 8] & 1u << to % 8)
 			return true;
 	}
 	return false;
@@ -346,7 +395,7 @@ static void drop_targets(struct window *w)
 }
 
 /* The first function that starts above addr. */
-static size_t first_above(const struct elf *e, uint64_t addr)
+static size_t first_above(const struct tr_padding *e, uint64_t addr)
 {
 	size_t lo = 0, hi = e->n;
 
@@ -363,7 +412,7 @@ static size_t first_above(const struct elf *e, uint64_t addr)
 
 /* A function's own padding, and that between it and the next one: a call that
  * a compiler put last does not return. */
-static void take_function(const struct elf *e, size_t i, struct window *w)
+static void take_function(const struct tr_padding *e, size_t i, struct window *w)
 {
 	uint64_t start = entry_start(e, i), end, next = UINT64_MAX;
 	ZydisDecodedInstruction last;
@@ -399,14 +448,15 @@ static struct tr_gap tail_of(const Elf64_Phdr *ph)
 /* Nobody needs padding who has a lead and room for the jump there. */
 #define TAIL_AMPLE 512u
 
-static void collect(const struct elf *e, uint64_t offset, uint64_t reach,
-		    struct tr_room *room)
+void tr_padding_near(struct tr_padding *e, uint64_t offset, uint64_t reach,
+		     struct tr_room *room)
 {
 	const Elf64_Phdr *ph = segment_of(e, offset);
 	struct window w = {0};
 	uint64_t addr;
 	size_t i, own;
 
+	*room = (struct tr_room){0};
 	if (!ph)
 		return;
 	addr = ph->p_vaddr + (offset - ph->p_offset);
@@ -438,22 +488,31 @@ static void collect(const struct elf *e, uint64_t offset, uint64_t reach,
 			offset + (w.gap[i].end - addr)};
 }
 
-void tr_padding_near(int fd, uint64_t offset, uint64_t reach,
-		     struct tr_room *room)
+struct tr_padding *tr_padding_open(int fd)
 {
-	struct elf e = {0};
+	struct tr_padding *e;
 	struct stat st;
 	void *data;
 
-	*room = (struct tr_room){0};
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size < 64)
-		return;
-	e.size = (size_t)st.st_size;
-	data = mmap(NULL, e.size, PROT_READ, MAP_PRIVATE, fd, 0);
+		return NULL;
+	data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
 	if (data == MAP_FAILED)
+		return NULL;
+	e = tr_alloc(sizeof *e);
+	e->data = data;
+	e->size = (size_t)st.st_size;
+	if (parse(e))
+		return e;
+	tr_padding_close(e);
+	return NULL;
+}
+
+void tr_padding_close(struct tr_padding *e)
+{
+	if (!e)
 		return;
-	e.data = data;
-	if (parse(&e))
-		collect(&e, offset, reach, room);
-	munmap(data, e.size);
+	munmap((void *)(uintptr_t)e->data, e->size);
+	free(e->entered);
+	free(e);
 }

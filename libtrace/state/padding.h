@@ -32,6 +32,12 @@ struct tr_room {
 	size_t n;
 };
 
+/* The code of one file; NULL when it is none, or does not tell where its
+ * functions are.  The file stays mapped: it must not shrink. */
+struct tr_padding;
+struct tr_padding *tr_padding_open(int fd);
+void tr_padding_close(struct tr_padding *p);
+
 /* Are the n bytes whole instructions that work on registers alone, and so do
  * the same at any address? */
 bool tr_lead_moves(const uint8_t *bytes, size_t n);
@@ -43,7 +49,7 @@ bool tr_lead_moves(const uint8_t *bytes, size_t n);
  * function and the start of the next; they are not looked for where a lead and
  * the tail will do.  The unwind table (.eh_frame_hdr) tells where functions are.
  */
-void tr_padding_near(int fd, uint64_t offset, uint64_t reach,
+void tr_padding_near(struct tr_padding *p, uint64_t offset, uint64_t reach,
 		     struct tr_room *room);
 
 #endif

@@ -117,14 +117,33 @@ void tr_calls_map(struct tr_calls *c, const struct tr_map *m)
 
 void tr_room_cache_release(struct tr_room_cache *rc)
 {
+	for (size_t i = 0; i < rc->nfiles; i++)
+		tr_padding_close(rc->file[i].padding);
+	free(rc->file);
 	free(rc->p);
-	rc->p = NULL;
-	rc->n = rc->cap = 0;
+	*rc = (struct tr_room_cache){0};
+}
+
+static struct tr_padding *padding_of(struct tr_room_cache *rc, uint32_t file)
+{
+	struct tr_room_file *f;
+
+	for (size_t i = 0; i < rc->nfiles; i++)
+		if (rc->file[i].file == file)
+			return rc->file[i].padding;
+	TR_GROW(rc->file, rc->nfiles, rc->files_cap);
+	f = &rc->file[rc->nfiles++];
+	*f = (struct tr_room_file){.file = file};
+	TR_AUTOCLOSE int fd = tr_stored_open(rc->dirfd, file);
+	if (fd >= 0)
+		f->padding = tr_padding_open(fd);
+	return f->padding;
 }
 
 static const struct tr_room *room_near(struct tr_room_cache *rc,
 				       uint32_t file, uint64_t offset)
 {
+	struct tr_padding *padding;
 	struct tr_room_near *p;
 
 	for (size_t i = 0; i < rc->n; i++)
@@ -133,9 +152,9 @@ static const struct tr_room *room_near(struct tr_room_cache *rc,
 	TR_GROW(rc->p, rc->n, rc->cap);
 	p = &rc->p[rc->n++];
 	*p = (struct tr_room_near){.file = file, .offset = offset};
-	TR_AUTOCLOSE int fd = tr_stored_open(rc->dirfd, file);
-	if (fd >= 0)
-		tr_padding_near(fd, offset, REACH_BACK, &p->room);
+	padding = padding_of(rc, file);
+	if (padding)
+		tr_padding_near(padding, offset, REACH_BACK, &p->room);
 	return &p->room;
 }
 

@@ -57,6 +57,11 @@ void tr_calls_unpatch(pid_t tid, struct tr_calls *c, uint64_t start,
 /* The room near the sites of stored files, found once each. */
 struct tr_room_cache {
 	int dirfd; /* the trace directory; the caller's */
+	struct tr_room_file {
+		uint32_t file;
+		struct tr_padding *padding; /* NULL: it is no code */
+	} *file;
+	size_t nfiles, files_cap;
 	struct tr_room_near {
 		uint32_t file;
 		uint64_t offset;
