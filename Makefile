@@ -191,16 +191,16 @@ check: ## install what is missing, build, run the tests
 	@+$(QUIET_MAKE) sanitized
 	@BUILD='$(BUILD)' tests/run.sh
 
-check-long: ## install many programs, record and replay them
+check-long: ## record and replay many programs; check with --no-intercept
 	@sh tests/setup.sh build check long
-	@+$(QUIET_MAKE) all workloads
-	@BUILD='$(BUILD)' tests/run.sh long
+	@+$(QUIET_MAKE) all units workloads
+	@BUILD='$(BUILD)' tests/run.sh long stops
 
 check-all: ## check and check-long: every test
 	@sh tests/setup.sh build check long
 	@+$(QUIET_MAKE) all units workloads
 	@+$(QUIET_MAKE) sanitized
-	@BUILD='$(BUILD)' tests/run.sh unit sanitized lint bats long
+	@BUILD='$(BUILD)' tests/run.sh unit sanitized lint bats long stops
 
 demo: ## install what is missing, build, show the tools at work
 	@sh tests/setup.sh build demo

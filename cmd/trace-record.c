@@ -13,6 +13,7 @@
 #include "cmd/cli/options.h"
 #include "cmd/cli/output.h"
 #include "cmd/cli/trace_name.h"
+#include "libtrace/base/alloc.h"
 #include "libtrace/trace.h"
 
 enum { FAILED = 125, NOT_EXECUTABLE = 126, NOT_FOUND = 127 };
@@ -300,11 +301,13 @@ static int exit_as(int status)
 int main(int argc, char **argv)
 {
 	int first = cli_parse(&tool, argc, argv), r, status;
+	TR_AUTOFREE char *learned = cli_trace_name_cache();
 	struct tr_record_options o = {
 		.directory = directory,
 		.argv = (const char *const *)(argv + first),
 		.labels = labels.items,
 		.portable = portable && !*portable ? "x86-64-v2" : portable,
+		.learned = learned,
 		.tool = "trace-record " TR_VERSION,
 		.audit = audit,
 		.slice_ns = slice * 1000000,

@@ -18,7 +18,7 @@ setup() {
 	# A run with a time limit begins no test after it.
 	[ -z "${DEADLINE:-}" ] || [ "$(date +%s)" -lt "$DEADLINE" ] ||
 		skip "no time left in this run"
-	export HOME=$BATS_TEST_TMPDIR/home XDG_DATA_HOME=
+	export HOME=$BATS_TEST_TMPDIR/home XDG_DATA_HOME= XDG_CACHE_HOME=
 	export LC_ALL=C.UTF-8 TZ=UTC
 	unset TRACE_FAULT POSIXLY_CORRECT
 	mkdir -p "$HOME"

@@ -182,7 +182,13 @@ buffered() {
 	done
 }
 
+# Whatever options other tests are run with, this recorder has none but those given.
+plain() {
+	PATH=$BUILD/bin:$PATH
+}
+
 @test "memory is got and given back inside the program" {
+	plain
 	local name n
 	expect 0 trace-record -o t "$BUILD/workloads/memory_calls"
 	for name in mmap munmap mprotect brk madvise; do
@@ -196,6 +202,7 @@ buffered() {
 }
 
 @test "frequent calls are made inside the program, or not" {
+	plain
 	run_dd() {
 		expect 0 trace-record "$@" dd status=none if=/dev/zero of=copy \
 			bs=64 count=1000

@@ -6,9 +6,10 @@
 # Suites, each of which speaks TAP: the C unit tests, the same with ASan and
 # UBSan, the lint, and the bats files (in parallel, one process a file): those
 # of tests/ are `bats`, those of tests/long/, which take long, are `long`.
-# Arguments name suites to run, or single bats files; without any, all but
-# `long` are run.  With DEADLINE, in seconds since the epoch, bats tests that
-# have not begun by then are skipped.
+# `stops` are those of tests/ that record once more, with every recording made
+# with --no-intercept.  Arguments name suites to run, or single bats files; without
+# any, all but `long` and `stops` are run.  With DEADLINE, in seconds since the
+# epoch, bats tests that have not begun by then are skipped.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 BUILD=${BUILD:-build}
@@ -58,13 +59,15 @@ run_lint() {
 
 # bats makes a test that takes too long fail; timeout ends a stuck file.
 run_bats_file() {
-	log=$logs/bats-$(echo "${1#tests/}" | tr / -).tap
+	file=${1#stops:}
+	log=$logs/bats-$(echo "${1#tests/}" | tr /: --).tap
 	seconds=$test_seconds most=$file_seconds
 	case $1 in
 	tests/long/*) seconds=$long_seconds most=$((10 * long_seconds)) ;;
+	stops:*) export RECORD_OPTIONS=--no-intercept ;;
 	esac
 	BATS_TEST_TIMEOUT=$seconds timeout -k 10 "$most" \
-		bats --formatter tap "$1" >"$log" 2>&1
+		bats --formatter tap "$file" >"$log" 2>&1
 	case $? in
 	0 | 1) ;;
 	*) echo "not ok - $1 was ended" >>"$log" ;;
@@ -107,6 +110,12 @@ bats_files() {
 	done
 }
 
+# Those that are other tools' tests, or run other builds, record nothing.
+recording_files() {
+	bats_files | grep -v -x -E \
+		'tests/(fuzz|install|names|sanitized)\.bats'
+}
+
 if [ "${1:-}" = --file ]; then
 	run_bats_file "$2"
 	exit
@@ -121,6 +130,7 @@ for suite; do
 	lint) run_lint ;;
 	bats) files="$files $(bats_files)" ;;
 	long) files="$files $(echo tests/long/*.bats)" ;;
+	stops) files="$files $(recording_files | sed 's/^/stops:/')" ;;
 	*) files="$files $suite" ;;
 	esac
 done

@@ -13,17 +13,31 @@
 #define NAME_LIMIT 200 /* bytes of a command's name; NAME_MAX is 255 */
 
 /* The XDG base directory specification: a relative path is to be ignored. */
+static char *base_directory(const char *variable, const char *in_home,
+			    const char *end)
+{
+	const char *base = getenv(variable), *home = getenv("HOME");
+
+	if (base && base[0] == '/')
+		return tr_printf("%s/%s", base, end);
+	if (home && home[0] == '/')
+		return tr_printf("%s/%s/%s", home, in_home, end);
+	return NULL;
+}
+
 char *cli_trace_name_base(struct tr_error *err)
 {
-	const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
+	char *base = base_directory("XDG_DATA_HOME", ".local/share", "trace");
 
-	if (data && data[0] == '/')
-		return tr_printf("%s/trace", data);
-	if (home && home[0] == '/')
-		return tr_printf("%s/.local/share/trace", home);
-	tr_fail(err, TR_EINVAL, "no trace directory given, and neither "
-		"XDG_DATA_HOME nor HOME is an absolute path");
-	return NULL;
+	if (!base)
+		tr_fail(err, TR_EINVAL, "no trace directory given, and neither "
+			"XDG_DATA_HOME nor HOME is an absolute path");
+	return base;
+}
+
+char *cli_trace_name_cache(void)
+{
+	return base_directory("XDG_CACHE_HOME", ".cache", "trace/code");
 }
 
 static bool exists(const char *path)

@@ -7,6 +7,11 @@
 
 #include "libtrace/base/error.h"
 
+/* Where recordings keep what they learn of files' code:
+ * ${XDG_CACHE_HOME:-~/.cache}/trace/code; NULL when neither is an absolute path.
+ * Owned by the caller. */
+char *cli_trace_name_cache(void);
+
 /* The directory above them, which need not exist.  Owned by the caller. */
 char *cli_trace_name_base(struct tr_error *err) TR_MUST_CHECK;
 

@@ -351,6 +351,8 @@ static uint64_t bulk_of(const struct tr_event *ev)
 		n += ev->page_hashes.len;
 	if (tr_event_has(ev, TR_F_BLOCKS))
 		n += ev->blocks.len;
+	if (tr_event_has(ev, TR_F_KNOWN))
+		n += ev->known.len;
 	for (size_t i = 0; i < ev->nmem; i++)
 		n += ev->mem[i].bytes.len;
 	for (size_t i = 0; i < ev->nmap; i++)
@@ -364,7 +366,7 @@ static uint64_t bulk_of(const struct tr_event *ev)
 static size_t room_for(const struct tr_event *ev, size_t bulk)
 {
 	return 1 + 4 * VARINT_MAX + TR_NSCALARS * FIELD_HEAD +
-	       2 * (FIELD_HEAD + REGS_ROOM) + 7 * FIELD_HEAD + 128 + 32 +
+	       2 * (FIELD_HEAD + REGS_ROOM) + 8 * FIELD_HEAD + 128 + 32 +
 	       ev->nmem * (FIELD_HEAD + VARINT_MAX) +
 	       ev->nmap * (FIELD_HEAD + MAP_ROOM) +
 	       ev->narg * (FIELD_HEAD + ARG_ROOM) + bulk;
@@ -401,7 +403,8 @@ static uint8_t *put_fields(uint8_t *p, const struct tr_event *ev,
 	p = put_bytes(p, ev, TR_F_PAGE_HASHES, &ev->page_hashes);
 	p = put_scalars(p, ev, BIT(TR_F_VIA));
 	p = put_bytes(p, ev, TR_F_BLOCKS, &ev->blocks);
-	return put_scalars(p, ev, BIT(TR_F_TRANSLATED));
+	p = put_scalars(p, ev, BIT(TR_F_TRANSLATED));
+	return put_bytes(p, ev, TR_F_KNOWN, &ev->known);
 }
 
 /* Put type and length before a body that was written after a gap of
@@ -599,6 +602,9 @@ static bool take_struct(struct tr_decoder *d, unsigned tag, struct tr_span s)
 		return true;
 	case TR_F_BLOCKS:
 		ev->blocks = rest_of(&s);
+		return true;
+	case TR_F_KNOWN:
+		ev->known = rest_of(&s);
 		return true;
 	case TR_F_MEM:
 		return take_mem(d, s);

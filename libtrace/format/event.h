@@ -114,7 +114,8 @@ enum tr_event_type {
 	X(ARG, 56, "arg")               /* memory read; repeats */             \
 	X(DIGESTS, 57, "digests")       /* of each `map`, u64 */               \
 	X(PAGE_HASHES, 58, "page_hashes") /* of pages that changed */          \
-	X(BLOCKS, 60, "blocks")         /* `mem` stored elsewhere: blocks.h */
+	X(BLOCKS, 60, "blocks")         /* `mem` stored elsewhere: blocks.h */ \
+	X(KNOWN, 62, "known")           /* sites in a file's code */
 
 enum tr_field {
 #define X(NAME, tag, name, sign, form) TR_F_##NAME = (tag),
@@ -267,6 +268,7 @@ struct tr_event {
 	struct tr_bytes xstate, siginfo, text, sha256;
 	struct tr_bytes digests, page_hashes; /* see page_list.h */
 	struct tr_bytes blocks; /* see blocks.h */
+	struct tr_bytes known;  /* see site_list.h */
 	struct tr_mem *mem; /* arrays: owned by whoever built the event */
 	struct tr_map *map;
 	struct tr_arg *arg;
@@ -310,7 +312,7 @@ const char *tr_method_name(uint64_t method);  /* "clone", "link", "copy" */
 #define TR_MEM_PIECE (256u << 10) /* a mem field holds at most this */
 #define TR_MAX_TEXT 65536u
 #define TR_MAX_XSTATE 65536u
-#define TR_MAX_LIST 65536u /* bytes of `digests` or `page_hashes` */
+#define TR_MAX_LIST 65536u /* bytes of a list field */
 #define TR_MAX_PARTS (1u << 24)
 
 #endif

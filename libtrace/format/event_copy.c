@@ -25,6 +25,7 @@ struct tr_event *tr_event_copy(const struct tr_event *ev)
 	copy_bytes(&c->sha256);
 	copy_bytes(&c->digests);
 	copy_bytes(&c->page_hashes);
+	copy_bytes(&c->known);
 	c->mem = tr_memdup(ev->mem, ev->nmem * sizeof *ev->mem);
 	for (size_t i = 0; i < c->nmem; i++)
 		copy_bytes(&c->mem[i].bytes);
@@ -47,6 +48,7 @@ void tr_event_free(struct tr_event *ev)
 	free_bytes(&ev->sha256);
 	free_bytes(&ev->digests);
 	free_bytes(&ev->page_hashes);
+	free_bytes(&ev->known);
 	for (size_t i = 0; i < ev->nmem; i++)
 		free_bytes(&ev->mem[i].bytes);
 	for (size_t i = 0; i < ev->nmap; i++)

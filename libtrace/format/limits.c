@@ -3,6 +3,7 @@
 
 #include "libtrace/format/blocks.h"
 #include "libtrace/format/page_list.h"
+#include "libtrace/format/site_list.h"
 
 #define PAGE_MASK ((uint64_t)4095)
 #define BIT(n) ((uint64_t)1 << (n))
@@ -29,6 +30,17 @@ static bool are_pages(const struct tr_bytes *b)
 	uint64_t next = 0;
 
 	while (tr_page_list_get(&s, &next, &page))
+		;
+	return b->len <= TR_MAX_LIST && tr_span_left(&s) == 0;
+}
+
+static bool are_sites(const struct tr_bytes *b)
+{
+	struct tr_span s = tr_span_of(b);
+	struct tr_listed_site site;
+	uint64_t next = 0;
+
+	while (tr_site_list_get(&s, &next, &site))
 		;
 	return b->len <= TR_MAX_LIST && tr_span_left(&s) == 0;
 }
@@ -68,6 +80,8 @@ static const char *bad_bytes(const struct tr_event *ev)
 		return "pages not whole or too many";
 	if (tr_event_has(ev, TR_F_BLOCKS) && !are_blocks(ev))
 		return "blocks without their memory, or too many";
+	if (tr_event_has(ev, TR_F_KNOWN) && !are_sites(&ev->known))
+		return "known sites not whole or too many";
 	return NULL;
 }
 

@@ -27,7 +27,8 @@
 /* Known incompatible features. */
 static const char *const known_features[] = {TR_FEATURE_XSAVEC, TR_FEATURE_VIA,
 					      TR_FEATURE_BLOCKS,
-					      TR_FEATURE_TRANSLATED, NULL};
+					      TR_FEATURE_TRANSLATED,
+					      TR_FEATURE_KNOWN, NULL};
 
 static void free_list(char **list)
 {

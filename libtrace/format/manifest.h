@@ -19,6 +19,8 @@
 #define TR_FEATURE_VIA "via"
 /* Images may have TR_F_TRANSLATED. */
 #define TR_FEATURE_TRANSLATED "translated"
+/* Files may have TR_F_KNOWN. */
+#define TR_FEATURE_KNOWN "known"
 /* Memory of events may be in the stream of blocks (blocks.h). */
 #define TR_FEATURE_BLOCKS "blocks"
 

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 
 #include "libtrace/format/page_list.h"
+#include "libtrace/format/site_list.h"
 #include "libtrace/model/shown.h"
 #include "libtrace/model/values.h"
 
@@ -252,6 +253,18 @@ static void text_insn(struct tr_buf *b, const struct tr_event *ev)
 		       after->rbx, after->rcx, after->rdx);
 }
 
+/* How many sites in the file's code were known beforehand. */
+static uint64_t count_known(const struct tr_event *ev)
+{
+	struct tr_span s = tr_span_of(&ev->known);
+	struct tr_listed_site site;
+	uint64_t next = 0, n = 0;
+
+	while (tr_site_list_get(&s, &next, &site))
+		n++;
+	return n;
+}
+
 static void text_file(struct tr_buf *b, const struct tr_event *ev)
 {
 	tr_put(b, "file %" PRIu64 " ", scalar(ev, TR_F_FILE));
@@ -259,6 +272,8 @@ static void text_file(struct tr_buf *b, const struct tr_event *ev)
 	tr_put(b, ", %s, %" PRIu64 " bytes",
 	       tr_method_name(scalar(ev, TR_F_METHOD)),
 	       scalar(ev, TR_F_SIZE));
+	if (tr_event_has(ev, TR_F_KNOWN))
+		tr_put(b, ", %" PRIu64 " known sites", count_known(ev));
 }
 
 static void text_note(struct tr_buf *b, const struct tr_event *ev)
@@ -683,6 +698,28 @@ static void json_state(struct tr_json *j, const struct tr_event *ev)
 	tr_json_set(j, "pages", pages);
 }
 
+static struct tr_json *json_known(const struct tr_event *ev)
+{
+	struct tr_span s = tr_span_of(&ev->known);
+	struct tr_json *sites = tr_json_array();
+	struct tr_listed_site site;
+	uint64_t next = 0;
+
+	while (tr_site_list_get(&s, &next, &site)) {
+		struct tr_json *j = tr_json_object();
+
+		tr_json_set(j, "offset", json_uint(site.at));
+		tr_json_set(j, "insn", tr_json_string(
+			site.insn ? tr_insn_name(site.insn) : "syscall"));
+		tr_json_set(j, "length", tr_json_int(site.length));
+		if (site.via)
+			tr_json_set(j, "via", json_uint(site.via));
+		tr_json_set(j, "value", json_uint(site.hole));
+		tr_json_append(sites, j);
+	}
+	return sites;
+}
+
 static void json_arrays(struct tr_json *j, const struct tr_event *ev)
 {
 	struct tr_json *args = tr_json_array(), *mems = tr_json_array(),
@@ -709,6 +746,8 @@ static void json_details(struct tr_json *j, const struct tr_event *ev)
 		tr_json_set(j, "xstate", tr_json_hex_bytes(ev->xstate.data,
 							   ev->xstate.len));
 	json_arrays(j, ev);
+	if (tr_event_has(ev, TR_F_KNOWN))
+		tr_json_set(j, "known_sites", json_known(ev));
 }
 
 static void json_by_type(struct tr_json *j, const struct tr_event *ev)
@@ -730,6 +769,10 @@ static void json_by_type(struct tr_json *j, const struct tr_event *ev)
 		break;
 	case TR_EV_STATE:
 		json_state(j, ev);
+		break;
+	case TR_EV_FILE:
+		if (tr_event_has(ev, TR_F_KNOWN))
+			tr_json_set(j, "known", json_uint(count_known(ev)));
 		break;
 	case TR_EV_ASYNC:
 		tr_json_set(j, "rip", tr_json_hex(ev->regs.rip));

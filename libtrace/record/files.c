@@ -19,6 +19,13 @@ static void emit_file(struct recorder *r, const struct tr_store_file *f)
 {
 	struct tr_event ev = {.type = TR_EV_FILE,
 			      .text = {f->path, strlen(f->path)}};
+	TR_AUTOBUF struct tr_buf known = {0};
+
+	rec_learned_load(r, f, &known);
+	if (known.len) {
+		ev.known = (struct tr_bytes){known.data, known.len};
+		tr_event_mark(&ev, TR_F_KNOWN);
+	}
 
 	tr_event_set(&ev, TR_F_FILE, f->id);
 	tr_event_set(&ev, TR_F_METHOD, f->method);

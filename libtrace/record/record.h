@@ -16,6 +16,8 @@ struct tr_record_options {
 	int64_t expires_ns;         /* CLOCK_REALTIME; 0: never */
 	const char *portable;       /* CPU level to hold the program to, as
 				       tr_cpu_level_parse takes it, or NULL */
+	const char *learned;        /* directory where what is learned of
+				       files' code is kept, or NULL */
 	const char *tool;           /* name and version for the manifest */
 	const char *audit;          /* compare every call's effects with the
 				       model; file for JSON Lines, or NULL */

@@ -238,6 +238,15 @@ struct recorder {
 	struct tr_calls_control *control; /* what the injected code begins with */
 	struct tr_room_cache rooms;
 	struct tr_known known; /* sites that have been patched */
+	int learned_dir;       /* what is kept of files' code, or -1 */
+	struct learned {
+		uint32_t file; /* store id */
+		struct stat st;
+		bool settled;  /* changes since would be seen in st */
+		bool found;    /* it was there, */
+		size_t nknown; /* with so many sites patched before */
+	} *learned;            /* stored files */
+	size_t nlearned, learned_cap;
 	uint8_t *log; /* room for one log */
 	FILE *audit; /* where disagreements with the model go, or NULL */
 
@@ -322,6 +331,18 @@ void rec_state_count(const struct recorder *r, struct task *t);
 /* Is one due by time? */
 bool rec_state_overdue(const struct recorder *r, const struct task *t,
 		       uint64_t now);
+
+/*
+ * learned.c: what is kept of files' code from one recording to the next.
+ * Without the directory, or when something is wrong with it, nothing is.
+ */
+void rec_learned_open(struct recorder *r);
+/* A file enters the store: take what is kept of it; the list of its sites, which
+ * its event tells the replay, goes to `known`. */
+void rec_learned_load(struct recorder *r, const struct tr_store_file *f,
+		      struct tr_buf *known);
+void rec_learned_save(struct recorder *r);
+void rec_learned_release(struct recorder *r);
 
 /* files.c: the store.  Each gives a file's id, 0 for what is anonymous memory,
  * -1 with err for what cannot be stored. */

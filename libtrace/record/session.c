@@ -52,7 +52,7 @@ static void fill_manifest(const struct recorder *r, struct tr_manifest *m)
 {
 	const char *const features[] = {TR_FEATURE_XSAVEC, TR_FEATURE_VIA,
 					TR_FEATURE_BLOCKS, TR_FEATURE_TRANSLATED,
-					NULL};
+					TR_FEATURE_KNOWN, NULL};
 	const struct tr_record_options *o = r->options;
 	struct utsname u;
 	struct timespec now;
@@ -107,6 +107,7 @@ static int open_parts(struct recorder *r, struct tr_error *err)
 	if (!r->writer)
 		return -1;
 	r->sites.dirfd = r->rooms.dirfd = r->dirfd;
+	rec_learned_open(r);
 	r->control = tr_alloc(sizeof *r->control);
 	tr_rules_fill(r->control);
 	if (r->intercept)
@@ -118,7 +119,7 @@ int rec_session_open(struct recorder *r, struct tr_error *err)
 {
 	const char *dir = r->options->directory;
 
-	r->dirfd = -1;
+	r->dirfd = r->learned_dir = -1;
 	/* The program's memory and input are in there: nobody else's to read. */
 	if (mkdir(dir, 0700) < 0) {
 		if (errno == EEXIST)
@@ -142,6 +143,7 @@ static void release(struct recorder *r)
 	tr_site_cache_release(&r->sites);
 	tr_room_cache_release(&r->rooms);
 	tr_known_release(&r->known);
+	rec_learned_release(r);
 	free(r->log);
 	free(r->control);
 	tr_buf_release(&r->scratch);
@@ -221,6 +223,7 @@ int rec_session_close(struct recorder *r, struct tr_error *err)
 	}
 	if (tr_manifest_write(r->dirfd, m, err) < 0)
 		sealed = -1;
+	rec_learned_save(r);
 	release(r);
 	return sealed;
 }

@@ -504,6 +504,13 @@ static enum applied apply_note(struct tr_replay *r, const struct rtask *t,
 	return AGREED;
 }
 
+static void take_file(struct tr_replay *r)
+{
+	tr_backing_add(&r->backing, &r->ev);
+	tr_known_load(&r->known, tr_reader_dirfd(r->reader),
+		      (uint32_t)tr_event_get(&r->ev, TR_F_FILE), &r->ev.known);
+}
+
 enum applied rep_apply(struct tr_replay *r, struct tr_error *err)
 {
 	struct rtask *t = rep_task_find(r, r->ev.task);
@@ -512,7 +519,7 @@ enum applied rep_apply(struct tr_replay *r, struct tr_error *err)
 	if (r->ev.type == TR_EV_NOTE)
 		return apply_note(r, t, err);
 	if (r->ev.type == TR_EV_FILE)
-		tr_backing_add(&r->backing, &r->ev);
+		take_file(r);
 	if (r->ev.stream == 0)
 		return AGREED;
 	if (r->ev.type == TR_EV_IMAGE)

@@ -421,12 +421,6 @@ bool tr_calls_patch(pid_t tid, struct tr_calls *c, struct tr_patches *ps,
 	return n && tr_memory_write_pieces(tid, piece, n) == 0;
 }
 
-void tr_known_release(struct tr_known *k)
-{
-	free(k->site);
-	*k = (struct tr_known){0};
-}
-
 static struct tr_stub moved(const struct tr_stub *s, uint64_t by)
 {
 	struct tr_stub to = *s;
@@ -450,17 +444,12 @@ void tr_known_learn(struct tr_known *k, const struct tr_calls *c, uint64_t at)
 {
 	const struct tr_text *t = text_of(c, at);
 	const struct tr_stub *stub = stub_at(c, at);
-	struct tr_known_site s;
+	struct tr_stub s;
 
 	if (!t || !stub)
 		return;
-	s.file = t->file;
-	s.stub = moved(stub, t->offset - t->start);
-	for (size_t i = 0; i < k->n; i++)
-		if (k->site[i].file == s.file && k->site[i].stub.at == s.stub.at)
-			return;
-	TR_GROW(k->site, k->n, k->cap);
-	k->site[k->n++] = s;
+	s = moved(stub, t->offset - t->start);
+	tr_known_add(k, t->file, &s);
 }
 
 uint64_t tr_calls_patch_known(pid_t tid, struct tr_calls *c,

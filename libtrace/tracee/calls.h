@@ -26,6 +26,7 @@
 #include "libtrace/format/event.h"
 #include "libtrace/intercept/rules.h"
 #include "libtrace/state/padding.h"
+#include "libtrace/tracee/known.h"
 #include "libtrace/tracee/patch.h"
 #include "libtrace/tracee/stub.h"
 
@@ -71,20 +72,6 @@ struct tr_room_cache {
 };
 void tr_room_cache_release(struct tr_room_cache *rc);
 
-/*
- * The sites that have been patched so far, by file.  When a file is mapped
- * again, by another process for the most part, they are patched at once: it
- * does not have to trap at each of them.  Recorder and replayer learn of a site
- * by the same event, so they know the same ones when they come to a mapping.
- */
-struct tr_known {
-	struct tr_known_site {
-		uint32_t file;
-		struct tr_stub stub; /* offsets in the file for addresses */
-	} *site;
-	size_t n, cap;
-};
-void tr_known_release(struct tr_known *k);
 /* Learn of a site just patched. */
 void tr_known_learn(struct tr_known *k, const struct tr_calls *c, uint64_t at);
 /* Patch what is known of a mapping just made; the number of sites. */

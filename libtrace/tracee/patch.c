@@ -23,17 +23,37 @@ void tr_site_cache_release(struct tr_site_cache *c)
 	c->n = 0;
 }
 
+static void make_room(struct tr_site_cache *c, uint32_t file)
+{
+	size_t n = file + 16;
+
+	if (file < c->n)
+		return;
+	c->by_file = tr_realloc(c->by_file, n * sizeof *c->by_file);
+	c->known = tr_realloc(c->known, n * sizeof *c->known);
+	memset(c->by_file + c->n, 0, (n - c->n) * sizeof *c->by_file);
+	memset(c->known + c->n, 0, (n - c->n) * sizeof *c->known);
+	c->n = n;
+}
+
+void tr_site_cache_set(struct tr_site_cache *c, uint32_t file,
+		       const struct tr_sites *sites)
+{
+	make_room(c, file);
+	tr_sites_release(&c->by_file[file]);
+	c->by_file[file] = *sites;
+	c->known[file] = true;
+}
+
+const struct tr_sites *tr_site_cache_get(const struct tr_site_cache *c,
+					 uint32_t file)
+{
+	return file < c->n && c->known[file] ? &c->by_file[file] : NULL;
+}
+
 static const struct tr_sites *sites_of(struct tr_site_cache *c, uint32_t file)
 {
-	if (file >= c->n) {
-		size_t n = file + 16;
-
-		c->by_file = tr_realloc(c->by_file, n * sizeof *c->by_file);
-		c->known = tr_realloc(c->known, n * sizeof *c->known);
-		memset(c->by_file + c->n, 0, (n - c->n) * sizeof *c->by_file);
-		memset(c->known + c->n, 0, (n - c->n) * sizeof *c->known);
-		c->n = n;
-	}
+	make_room(c, file);
 	if (!c->known[file]) {
 		TR_AUTOCLOSE int fd = tr_stored_open(c->dirfd, file);
 

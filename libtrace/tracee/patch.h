@@ -28,6 +28,12 @@ struct tr_site_cache {
 	size_t n;
 };
 void tr_site_cache_release(struct tr_site_cache *c);
+/* Give it a file's sites, which become its own; take a look at what it has:
+ * NULL when nobody has asked for them. */
+void tr_site_cache_set(struct tr_site_cache *c, uint32_t file,
+		       const struct tr_sites *sites);
+const struct tr_sites *tr_site_cache_get(const struct tr_site_cache *c,
+					 uint32_t file);
 
 /* The patched sites of one address space. */
 struct tr_patches {

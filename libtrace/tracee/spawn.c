@@ -8,6 +8,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sched.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>
@@ -124,9 +125,9 @@ static void become_program(const struct tr_spawn *s, int go, int report)
 	}
 	if (personality(ADDR_NO_RANDOMIZE) < 0 || tr_read_full(go, &byte, 1) != 1)
 		goto out;
+	prctl(PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0);
 	if (install_filter() < 0)
 		goto out;
-	prctl(PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0);
 	execv(s->path, (char *const *)(uintptr_t)s->argv);
 	if (errno == ENOEXEC) {
 		size_t n = 0;
@@ -217,19 +218,30 @@ pid_t tr_spawn(const struct tr_spawn *s, struct tr_error *err)
 	return tr_fail(err, TR_ENOEXEC, "%s: %s", s->path, strerror(failed));
 }
 
+static sigjmp_buf trapped;
+
+static void on_trap(int sig)
+{
+	(void)sig;
+	siglongjmp(trapped, 1);
+}
+
 bool tr_tsc_traps(void)
 {
-	pid_t child = fork();
-	int status;
+	const struct sigaction act = {.sa_handler = on_trap};
+	struct sigaction old;
+	volatile bool traps = true;
+	int before = PR_TSC_ENABLE;
 
-	if (child == 0) {
-		signal(SIGSEGV, SIG_DFL);
-		prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	/* Of this thread alone. */
+	prctl(PR_GET_TSC, &before, 0, 0, 0);
+	sigaction(SIGSEGV, &act, &old);
+	if (sigsetjmp(trapped, 1) == 0) {
 		prctl(PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0);
 		(void)__rdtsc();
-		_exit(0);
+		traps = false;
 	}
-	if (child < 0 || waitpid(child, &status, 0) != child)
-		return false;
-	return WIFSIGNALED(status);
+	prctl(PR_SET_TSC, before, 0, 0, 0);
+	sigaction(SIGSEGV, &old, NULL);
+	return traps;
 }

@@ -58,6 +58,7 @@ STRUCTS = {
     48: "regs", 49: "regs_after", 50: "xstate", 51: "siginfo", 52: "text",
     53: "sha256", 54: "mem", 55: "map", 56: "arg",
     57: "digests", 58: "page_hashes", 60: "blocks",
+    62: "known",
 }
 BLOCK, BLOCK_STREAM = 17, (1 << 24) - 1
 MAX_MEM = 256 << 10
@@ -217,7 +218,7 @@ def read_manifest(directory):
     check_members(manifest, {"incompat": is_list})
     for feature in manifest["incompat"]:
         if feature not in ("xsavec", "via", "blocks",
-                           "translated"):
+                           "translated", "known"):
             raise Damage("unknown feature %r" % feature)
     check_members(manifest, MEMBERS)
     check_members(manifest, {"complete": lambda v: isinstance(v, bool)})
@@ -509,6 +510,25 @@ def blocks_field(data, memory):
     return found
 
 
+def known_field(data):
+    """Sites in a file's code that were patched before."""
+    span = Span(data)
+    at, found = 0, []
+    while span.left():
+        at += span.varint()
+        insn, length = span.varint(), span.varint()
+        via, hole = span.zigzag(), span.zigzag()
+        via = at + via if via else 0
+        hole += at
+        if (at >= 1 << 62 or insn > 7 or not 1 <= length <= 15 or
+                not 0 <= via < 1 << 62 or not 0 <= hole < 1 << 62):
+            raise Damage("a site that cannot be")
+        found.append({"at": at, "insn": insn, "length": length, "via": via,
+                      "hole": hole})
+        at += 1
+    return found
+
+
 LISTS = {54: mem_field, 55: map_field, 56: arg_field}
 
 
@@ -630,6 +650,8 @@ class Decoder:
             event[name] = digests_field(at_most(data, 65536, name))
         elif name == "page_hashes":
             event[name] = pages_field(at_most(data, 65536, name))
+        elif name == "known":
+            event[name] = known_field(at_most(data, 65536, name))
         elif name == "blocks":
             event[name] = blocks_field(at_most(data, 65536, name),
                                        event.get("mem", ()))

@@ -9,6 +9,7 @@
 #include "libtrace/base/json.h"
 #include "libtrace/format/event.h"
 #include "libtrace/format/page_list.h"
+#include "libtrace/format/site_list.h"
 
 static inline struct tr_json *ej_hash(uint64_t hash)
 {
@@ -121,6 +122,24 @@ static inline void ej_pages(struct tr_json *a, const struct tr_event *ev)
 	}
 }
 
+static inline void ej_known(struct tr_json *a, const struct tr_event *ev)
+{
+	struct tr_span s = tr_span_of(&ev->known);
+	struct tr_listed_site site;
+	uint64_t next = 0;
+
+	while (tr_site_list_get(&s, &next, &site)) {
+		struct tr_json *j = tr_json_object();
+
+		tr_json_set(j, "at", tr_json_int((int64_t)site.at));
+		tr_json_set(j, "insn", tr_json_int(site.insn));
+		tr_json_set(j, "length", tr_json_int(site.length));
+		tr_json_set(j, "via", tr_json_int((int64_t)site.via));
+		tr_json_set(j, "hole", tr_json_int((int64_t)site.hole));
+		tr_json_append(a, j);
+	}
+}
+
 static inline void ej_state(struct tr_json *j, const struct tr_event *ev)
 {
 	struct tr_json *a;
@@ -135,6 +154,11 @@ static inline void ej_state(struct tr_json *j, const struct tr_event *ev)
 		a = tr_json_array();
 		ej_pages(a, ev);
 		tr_json_set(j, "page_hashes", a);
+	}
+	if (tr_event_has(ev, TR_F_KNOWN)) {
+		a = tr_json_array();
+		ej_known(a, ev);
+		tr_json_set(j, "known", a);
 	}
 }
 

@@ -11,13 +11,14 @@
 #include "libtrace/base/alloc.h"
 #include "libtrace/format/event.h"
 #include "libtrace/format/page_list.h"
+#include "libtrace/format/site_list.h"
 
 /* An event and the memory its pointers lead to. */
 struct synthetic {
 	struct tr_event ev;
 	struct tr_mem mem[8];
 	struct tr_map map[8];
-	struct tr_buf pages;
+	struct tr_buf pages, sites;
 	struct tr_arg arg[8];
 	uint8_t pool[300 * 1024];
 	size_t used;
@@ -238,6 +239,28 @@ static inline void syn_state(struct synthetic *s)
 	}
 }
 
+static inline void syn_known(struct synthetic *s)
+{
+	size_t n = syn_size(s, 20);
+
+	s->sites.len = 0;
+	for (uint64_t next = 0, i = 0; i < n; i++) {
+		struct tr_listed_site site = {
+			.at = next + syn_below(s, 1u << (i + 1)),
+			.insn = (enum tr_insn)syn_below(s, 8),
+			.length = (uint8_t)(1 + syn_below(s, 15)),
+			.hole = syn_below(s, 1u << 30),
+		};
+
+		if (syn_below(s, 2))
+			site.via = site.at + 1 + syn_below(s, 99);
+		tr_site_list_put(&s->sites, &next, &site);
+	}
+	s->ev.known = (struct tr_bytes){s->sites.data, s->sites.len};
+	if (n)
+		tr_event_mark(&s->ev, TR_F_KNOWN);
+}
+
 /* The event numbered `number`, or its `more` record number `part` (from 1). */
 static inline const struct tr_event *synthesize(struct synthetic *s,
 						uint64_t number, unsigned part,
@@ -275,6 +298,8 @@ static inline const struct tr_event *synthesize(struct synthetic *s,
 		syn_arg(s);
 	if (!s->small && syn_below(s, 8) == 0)
 		syn_state(s);
+	if (!s->small && syn_below(s, 8) == 0)
+		syn_known(s);
 	return &s->ev;
 }
 

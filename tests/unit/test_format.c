@@ -156,7 +156,8 @@ static bool same_event(const struct tr_event *a, const struct tr_event *b)
 	       same_bytes(&a->text, &b->text) &&
 	       same_bytes(&a->sha256, &b->sha256) &&
 	       same_bytes(&a->digests, &b->digests) &&
-	       same_bytes(&a->page_hashes, &b->page_hashes) && same_lists(a, b);
+	       same_bytes(&a->page_hashes, &b->page_hashes) &&
+	       same_bytes(&a->known, &b->known) && same_lists(a, b);
 }
 
 /* Everything from event `from` on, in order, nothing between an event and
