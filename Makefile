@@ -27,7 +27,8 @@ TR_CFLAGS = -std=gnu11 $(WARN) -pthread $(DEPFLAGS)
 SANITIZE := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined \
 	-fno-sanitize-recover=all
 
-PKGS := zlib jansson libarchive libxxhash nettle libelf libdw
+# libarchive is loaded when it is needed: store/libarchive.h.
+PKGS := zlib jansson libxxhash nettle libelf libdw
 DEFLATE := $(shell pkg-config --exists libdeflate 2>/dev/null && echo libdeflate)
 ifneq ($(DEFLATE),)
 CPPFLAGS += -DHAVE_LIBDEFLATE=1

@@ -1,8 +1,6 @@
 /* Archives as sequences of members: the only user of libarchive. */
 #include "libtrace/store/tape.h"
 
-#include <archive.h>
-#include <archive_entry.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -12,14 +10,18 @@
 #include "libtrace/base/alloc.h"
 #include "libtrace/base/fault.h"
 #include "libtrace/base/io.h"
+#include "libtrace/store/libarchive.h"
 #include "libtrace/store/member.h"
 
 #define BLOCK ((size_t)1 << 18)
 
+/* Set before there is any archive. */
+static const struct tr_libarchive *la;
+
 static int failed(struct archive *a, int sys_errno, const char *what,
 		  enum tr_code code, struct tr_error *err)
 {
-	const char *why = archive_error_string(a);
+	const char *why = la->archive_error_string(a);
 
 	if (sys_errno) {
 		errno = sys_errno;
@@ -54,7 +56,7 @@ static la_ssize_t to_fd(struct archive *a, void *arg, const void *data,
 
 	if (tr_fault("pack-write") || tr_write_all(t->fd, data, n) < 0) {
 		t->sys_errno = errno;
-		archive_set_error(a, errno, "write error");
+		la->archive_set_error(a, errno, "write error");
 		return -1;
 	}
 	return (la_ssize_t)n;
@@ -65,37 +67,37 @@ static int add_filter(struct archive *f, enum tr_compression how, bool dense)
 {
 	switch (how) {
 	case TR_COMPRESS_GZIP:
-		return archive_write_add_filter_gzip(f) |
-		       archive_write_set_options(f, dense ?
+		return la->archive_write_add_filter_gzip(f) |
+		       la->archive_write_set_options(f, dense ?
 				"!timestamp,compression-level=1" :
 				"!timestamp,compression-level=6");
 	case TR_COMPRESS_XZ:
-		return archive_write_add_filter_xz(f) |
-		       archive_write_set_options(f, dense ?
+		return la->archive_write_add_filter_xz(f) |
+		       la->archive_write_set_options(f, dense ?
 				"compression-level=0" : "compression-level=6");
 	default:
-		return archive_write_add_filter_zstd(f) |
-		       archive_write_set_options(f, dense ?
+		return la->archive_write_add_filter_zstd(f) |
+		       la->archive_write_set_options(f, dense ?
 				"compression-level=1" : "compression-level=3");
 	}
 }
 
 static int open_filter(struct tr_tape_out *t, bool dense)
 {
-	struct archive_entry *e = archive_entry_new();
+	struct archive_entry *e = la->archive_entry_new();
 	int r;
 
 	t->dense = dense;
-	t->filter = archive_write_new();
-	archive_entry_set_pathname(e, "archive");
-	archive_entry_set_filetype(e, AE_IFREG);
-	r = archive_write_set_format_raw(t->filter) |
+	t->filter = la->archive_write_new();
+	la->archive_entry_set_pathname(e, "archive");
+	la->archive_entry_set_filetype(e, AE_IFREG);
+	r = la->archive_write_set_format_raw(t->filter) |
 	    add_filter(t->filter, t->how, dense) |
-	    archive_write_set_bytes_per_block(t->filter, 65536) |
-	    archive_write_set_bytes_in_last_block(t->filter, 1) |
-	    archive_write_open(t->filter, t, NULL, to_fd, NULL) |
-	    archive_write_header(t->filter, e);
-	archive_entry_free(e);
+	    la->archive_write_set_bytes_per_block(t->filter, 65536) |
+	    la->archive_write_set_bytes_in_last_block(t->filter, 1) |
+	    la->archive_write_open(t->filter, t, NULL, to_fd, NULL) |
+	    la->archive_write_header(t->filter, e);
+	la->archive_entry_free(e);
 	return r == ARCHIVE_OK ? 0 : -1;
 }
 
@@ -103,9 +105,9 @@ static int close_filter(struct tr_tape_out *t)
 {
 	int r = 0;
 
-	if (t->filter && archive_write_close(t->filter) != ARCHIVE_OK)
+	if (t->filter && la->archive_write_close(t->filter) != ARCHIVE_OK)
 		r = -1;
-	archive_write_free(t->filter);
+	la->archive_write_free(t->filter);
 	t->filter = NULL;
 	return r;
 }
@@ -115,9 +117,9 @@ static la_ssize_t to_filter(struct archive *a, void *arg, const void *data,
 {
 	struct tr_tape_out *t = arg;
 
-	if (archive_write_data(t->filter, data, n) == (la_ssize_t)n)
+	if (la->archive_write_data(t->filter, data, n) == (la_ssize_t)n)
 		return (la_ssize_t)n;
-	archive_set_error(a, EIO, "%s", archive_error_string(t->filter));
+	la->archive_set_error(a, EIO, "%s", la->archive_error_string(t->filter));
 	return -1;
 }
 
@@ -142,23 +144,27 @@ static int use_filter(struct tr_tape_out *t, bool dense, struct tr_error *err)
 struct tr_tape_out *tr_tape_create(int fd, enum tr_compression how, bool ascii,
 				   struct tr_error *err)
 {
-	struct tr_tape_out *t = tr_alloc(sizeof *t);
 	bool plain = how == TR_COMPRESS_NONE;
+	struct tr_tape_out *t;
 
+	la = tr_libarchive(err);
+	if (!la)
+		return NULL;
+	t = tr_alloc(sizeof *t);
 	t->fd = fd;
 	t->how = how;
-	t->a = tr_need(archive_write_new());
-	t->entry = tr_need(archive_entry_new());
+	t->a = tr_need(la->archive_write_new());
+	t->entry = tr_need(la->archive_entry_new());
 	if (use_filter(t, false, err) < 0) {
 		tr_tape_abandon(t);
 		return NULL;
 	}
-	if (archive_write_set_format_pax_restricted(t->a) == ARCHIVE_OK &&
-	    (ascii || archive_write_set_options(t->a, "hdrcharset=BINARY") ==
+	if (la->archive_write_set_format_pax_restricted(t->a) == ARCHIVE_OK &&
+	    (ascii || la->archive_write_set_options(t->a, "hdrcharset=BINARY") ==
 	     ARCHIVE_OK) &&
-	    archive_write_set_bytes_per_block(t->a, 65536) == ARCHIVE_OK &&
-	    archive_write_set_bytes_in_last_block(t->a, 1) == ARCHIVE_OK &&
-	    archive_write_open(t->a, t, NULL, plain ? to_fd : to_filter,
+	    la->archive_write_set_bytes_per_block(t->a, 65536) == ARCHIVE_OK &&
+	    la->archive_write_set_bytes_in_last_block(t->a, 1) == ARCHIVE_OK &&
+	    la->archive_write_open(t->a, t, NULL, plain ? to_fd : to_filter,
 			       NULL) == ARCHIVE_OK)
 		return t;
 	failed(t->a, t->sys_errno, "archive", TR_ESYS, err);
@@ -168,20 +174,20 @@ struct tr_tape_out *tr_tape_create(int fd, enum tr_compression how, bool ascii,
 
 static void new_entry(struct tr_tape_out *t, const char *path, bool dir)
 {
-	archive_entry_clear(t->entry);
-	archive_entry_set_pathname(t->entry, path);
-	archive_entry_set_filetype(t->entry, dir ? AE_IFDIR : AE_IFREG);
-	archive_entry_set_perm(t->entry, dir ? 0700 : 0600);
-	archive_entry_set_mtime(t->entry, 0, 0);
-	archive_entry_set_uid(t->entry, 0);
-	archive_entry_set_gid(t->entry, 0);
-	archive_entry_set_size(t->entry, 0);
+	la->archive_entry_clear(t->entry);
+	la->archive_entry_set_pathname(t->entry, path);
+	la->archive_entry_set_filetype(t->entry, dir ? AE_IFDIR : AE_IFREG);
+	la->archive_entry_set_perm(t->entry, dir ? 0700 : 0600);
+	la->archive_entry_set_mtime(t->entry, 0, 0);
+	la->archive_entry_set_uid(t->entry, 0);
+	la->archive_entry_set_gid(t->entry, 0);
+	la->archive_entry_set_size(t->entry, 0);
 }
 
 static int put_entry(struct tr_tape_out *t, const char *path,
 		     struct tr_error *err)
 {
-	if (archive_write_header(t->a, t->entry) != ARCHIVE_OK)
+	if (la->archive_write_header(t->a, t->entry) != ARCHIVE_OK)
 		return failed(t->a, t->sys_errno, path, TR_ESYS, err);
 	return 0;
 }
@@ -196,7 +202,7 @@ int tr_tape_link(struct tr_tape_out *t, const char *path, const char *target,
 		 struct tr_error *err)
 {
 	new_entry(t, path, false);
-	archive_entry_set_hardlink(t->entry, target);
+	la->archive_entry_set_hardlink(t->entry, target);
 	return put_entry(t, path, err);
 }
 
@@ -207,9 +213,9 @@ int tr_tape_file(struct tr_tape_out *t, const char *path, uint64_t size,
 	if (use_filter(t, dense, err) < 0)
 		return -1;
 	new_entry(t, path, false);
-	archive_entry_set_size(t->entry, (la_int64_t)size);
+	la->archive_entry_set_size(t->entry, (la_int64_t)size);
 	for (size_t i = 0; i < n; i++)
-		archive_entry_sparse_add_entry(t->entry,
+		la->archive_entry_sparse_add_entry(t->entry,
 					       (la_int64_t)extents[i].offset,
 					       (la_int64_t)extents[i].length);
 	return put_entry(t, path, err);
@@ -218,7 +224,7 @@ int tr_tape_file(struct tr_tape_out *t, const char *path, uint64_t size,
 int tr_tape_put(struct tr_tape_out *t, const void *data, size_t n,
 		struct tr_error *err)
 {
-	if (archive_write_data(t->a, data, n) != (la_ssize_t)n)
+	if (la->archive_write_data(t->a, data, n) != (la_ssize_t)n)
 		return failed(t->a, t->sys_errno, "archive", TR_ESYS, err);
 	return 0;
 }
@@ -242,9 +248,9 @@ int tr_tape_skip(struct tr_tape_out *t, uint64_t n, struct tr_error *err)
 
 static void release(struct tr_tape_out *t)
 {
-	archive_write_free(t->a);
-	archive_write_free(t->filter);
-	archive_entry_free(t->entry);
+	la->archive_write_free(t->a);
+	la->archive_write_free(t->filter);
+	la->archive_entry_free(t->entry);
 	free(t->zeroes);
 	free(t);
 }
@@ -253,7 +259,7 @@ int tr_tape_finish(struct tr_tape_out *t, struct tr_error *err)
 {
 	int r = 0;
 
-	if (archive_write_close(t->a) != ARCHIVE_OK)
+	if (la->archive_write_close(t->a) != ARCHIVE_OK)
 		r = failed(t->a, t->sys_errno, "archive", TR_ESYS, err);
 	else if (close_filter(t) < 0) {
 		errno = t->sys_errno ? t->sys_errno : EIO;
@@ -266,9 +272,9 @@ int tr_tape_finish(struct tr_tape_out *t, struct tr_error *err)
 void tr_tape_abandon(struct tr_tape_out *t)
 {
 	/* Without this, freeing would still write the end of the archive. */
-	archive_write_fail(t->a);
+	la->archive_write_fail(t->a);
 	if (t->filter)
-		archive_write_fail(t->filter);
+		la->archive_write_fail(t->filter);
 	release(t);
 }
 
@@ -295,7 +301,7 @@ static la_ssize_t on_read(struct archive *a, void *arg, const void **data)
 	while (n < 0 && errno == EINTR);
 	if (n < 0) {
 		t->sys_errno = errno;
-		archive_set_error(a, errno, "read error");
+		la->archive_set_error(a, errno, "read error");
 	}
 	return n;
 }
@@ -316,33 +322,40 @@ static la_int64_t on_skip(struct archive *a, void *arg, la_int64_t n)
 }
 
 /* Only what tr_tape_create writes and what people recompress it with. */
-static int set_up(struct tr_tape_in *t, int (*format)(struct archive *a),
-		  struct tr_error *err)
+static int set_up(struct tr_tape_in *t, bool raw, struct tr_error *err)
 {
-	if (archive_read_support_filter_none(t->a) != ARCHIVE_OK ||
-	    archive_read_support_filter_gzip(t->a) != ARCHIVE_OK ||
-	    archive_read_support_filter_xz(t->a) != ARCHIVE_OK ||
-	    archive_read_support_filter_zstd(t->a) != ARCHIVE_OK ||
-	    format(t->a) != ARCHIVE_OK)
+	int format;
+
+	if (la->archive_read_support_filter_none(t->a) != ARCHIVE_OK ||
+	    la->archive_read_support_filter_gzip(t->a) != ARCHIVE_OK ||
+	    la->archive_read_support_filter_xz(t->a) != ARCHIVE_OK ||
+	    la->archive_read_support_filter_zstd(t->a) != ARCHIVE_OK)
 		return failed(t->a, 0, "archive", TR_EUNSUPPORTED, err);
-	if (archive_read_open2(t->a, t, NULL, on_read,
+	format = raw ? la->archive_read_support_format_raw(t->a) :
+		       la->archive_read_support_format_tar(t->a);
+	if (format != ARCHIVE_OK)
+		return failed(t->a, 0, "archive", TR_EUNSUPPORTED, err);
+	if (la->archive_read_open2(t->a, t, NULL, on_read,
 			       t->seek ? on_skip : NULL, NULL) != ARCHIVE_OK)
 		return failed(t->a, t->sys_errno, "not a trace archive",
 			      TR_ECORRUPT, err);
 	return 0;
 }
 
-static struct tr_tape_in *open_as(int fd, bool seek,
-				  int (*format)(struct archive *a),
+static struct tr_tape_in *open_as(int fd, bool seek, bool raw,
 				  struct tr_error *err)
 {
-	struct tr_tape_in *t = tr_alloc(sizeof *t);
+	struct tr_tape_in *t;
 
+	la = tr_libarchive(err);
+	if (!la)
+		return NULL;
+	t = tr_alloc(sizeof *t);
 	t->fd = fd;
 	t->seek = seek;
-	t->a = tr_need(archive_read_new());
+	t->a = tr_need(la->archive_read_new());
 	t->raw = tr_alloc(BLOCK);
-	if (set_up(t, format, err) == 0)
+	if (set_up(t, raw, err) == 0)
 		return t;
 	tr_tape_close(t);
 	return NULL;
@@ -350,7 +363,7 @@ static struct tr_tape_in *open_as(int fd, bool seek,
 
 struct tr_tape_in *tr_tape_open(int fd, bool seek, struct tr_error *err)
 {
-	return open_as(fd, seek, archive_read_support_format_tar, err);
+	return open_as(fd, seek, false, err);
 }
 
 /* All of the one member that libarchive's raw format has. */
@@ -363,7 +376,7 @@ static int decompress(struct tr_tape_in *t, int out, uint64_t max,
 	size_t n;
 	int r = tr_tape_next(t, &m, err);
 
-	if (r < 0 || archive_filter_code(t->a, 0) == ARCHIVE_FILTER_NONE)
+	if (r < 0 || la->archive_filter_code(t->a, 0) == ARCHIVE_FILTER_NONE)
 		return r < 0 ? -1 : 0;
 	while ((r = tr_tape_data(t, &data, &n, &offset, err)) > 0) {
 		if (n > max)
@@ -379,8 +392,7 @@ static int decompress(struct tr_tape_in *t, int out, uint64_t max,
 
 int tr_tape_decompress(int in, int out, uint64_t max, struct tr_error *err)
 {
-	struct tr_tape_in *t = open_as(in, true,
-				       archive_read_support_format_raw, err);
+	struct tr_tape_in *t = open_as(in, true, true, err);
 	int r;
 
 	if (!t)
@@ -392,7 +404,7 @@ int tr_tape_decompress(int in, int out, uint64_t max, struct tr_error *err)
 
 void tr_tape_close(struct tr_tape_in *t)
 {
-	archive_read_free(t->a);
+	la->archive_read_free(t->a);
 	free(t->raw);
 	free(t);
 }
@@ -405,7 +417,8 @@ static int check_end(struct tr_tape_in *t, struct tr_error *err)
 {
 	if (t->members == 0)
 		return tr_fail(err, TR_ECORRUPT, "the archive is empty");
-	if (archive_filter_bytes(t->a, 0) <= archive_read_header_position(t->a))
+	if (la->archive_filter_bytes(t->a, 0) <=
+	    la->archive_read_header_position(t->a))
 		return tr_fail(err, TR_ECORRUPT, "the archive is cut off after "
 			       "%" PRIu64 " members", t->members);
 	return 0;
@@ -413,9 +426,9 @@ static int check_end(struct tr_tape_in *t, struct tr_error *err)
 
 static enum tr_tape_type type_of(struct archive_entry *e)
 {
-	if (archive_entry_hardlink(e))
+	if (la->archive_entry_hardlink(e))
 		return TR_TAPE_LINK;
-	switch (archive_entry_filetype(e)) {
+	switch (la->archive_entry_filetype(e)) {
 	case AE_IFREG:
 		return TR_TAPE_FILE;
 	case AE_IFDIR:
@@ -432,7 +445,7 @@ static enum tr_tape_type type_of(struct archive_entry *e)
 int tr_tape_next(struct tr_tape_in *t, struct tr_tape_member *m,
 		 struct tr_error *err)
 {
-	int r = archive_read_next_header(t->a, &t->entry);
+	int r = la->archive_read_next_header(t->a, &t->entry);
 	la_int64_t size;
 
 	if (r == ARCHIVE_EOF)
@@ -442,20 +455,20 @@ int tr_tape_next(struct tr_tape_in *t, struct tr_tape_member *m,
 	if (++t->members > TR_MAX_MEMBERS)
 		return tr_fail(err, TR_EHOSTILE, "more than %u members in the "
 			       "archive", TR_MAX_MEMBERS);
-	m->path = archive_entry_pathname(t->entry);
+	m->path = la->archive_entry_pathname(t->entry);
 	if (!m->path)
-		m->path = archive_entry_pathname_utf8(t->entry);
+		m->path = la->archive_entry_pathname_utf8(t->entry);
 	if (!m->path)
 		return tr_fail(err, TR_EHOSTILE, "member %" PRIu64 " has no "
 			       "readable name", t->members);
-	size = archive_entry_size(t->entry);
+	size = la->archive_entry_size(t->entry);
 	if (size < 0)
 		return tr_fail(err, TR_EHOSTILE, "member %" PRIu64 " has a "
 			       "negative size", t->members);
 	m->type = type_of(t->entry);
-	m->target = archive_entry_hardlink(t->entry);
+	m->target = la->archive_entry_hardlink(t->entry);
 	m->size = (uint64_t)size;
-	m->sparse = archive_entry_sparse_count(t->entry) > 0;
+	m->sparse = la->archive_entry_sparse_count(t->entry) > 0;
 	return 1;
 }
 
@@ -463,13 +476,13 @@ int tr_tape_data(struct tr_tape_in *t, const void **data, size_t *n,
 		 uint64_t *offset, struct tr_error *err)
 {
 	la_int64_t at;
-	int r = archive_read_data_block(t->a, data, n, &at);
+	int r = la->archive_read_data_block(t->a, data, n, &at);
 
 	if (r == ARCHIVE_EOF)
 		return 0;
 	if (r != ARCHIVE_OK && r != ARCHIVE_WARN)
 		return failed(t->a, t->sys_errno,
-			      archive_entry_pathname(t->entry), TR_ECORRUPT,
+			      la->archive_entry_pathname(t->entry), TR_ECORRUPT,
 			      err);
 	if (at < 0)
 		return tr_fail(err, TR_EHOSTILE, "member %" PRIu64 " has data "
@@ -485,8 +498,8 @@ uint64_t tr_tape_members(const struct tr_tape_in *t)
 
 bool tr_tape_position(const struct tr_tape_in *t, uint64_t *at)
 {
-	la_int64_t n = archive_filter_bytes(t->a, 0);
+	la_int64_t n = la->archive_filter_bytes(t->a, 0);
 
 	*at = (uint64_t)n;
-	return n >= 0 && archive_filter_code(t->a, 0) == ARCHIVE_FILTER_NONE;
+	return n >= 0 && la->archive_filter_code(t->a, 0) == ARCHIVE_FILTER_NONE;
 }
