@@ -20,6 +20,11 @@ void *tr_alloc(size_t size)
 	return tr_need(calloc(1, size ? size : 1));
 }
 
+void *tr_alloc_buffer(size_t size)
+{
+	return tr_need(malloc(size ? size : 1));
+}
+
 void *tr_realloc(void *p, size_t size)
 {
 	return tr_need(realloc(p, size ? size : 1));

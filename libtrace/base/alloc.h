@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 void *tr_alloc(size_t size);                 /* zeroed */
+void *tr_alloc_buffer(size_t size);          /* not: to be filled first */
 void *tr_realloc(void *p, size_t size);
 void *tr_memdup(const void *p, size_t size);
 char *tr_strdup(const char *s);

@@ -94,7 +94,7 @@ static bool start(struct tr_hasher *h)
 		return true;
 	for (unsigned i = 0; i < BLOCKS; i++)
 		if (!h->block[i])
-			h->block[i] = tr_alloc(BLOCK);
+			h->block[i] = tr_alloc_buffer(BLOCK);
 	h->started = pthread_create(&h->thread, NULL, run, h) == 0;
 	return h->started;
 }

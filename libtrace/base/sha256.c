@@ -52,7 +52,7 @@ int tr_sha256_range(int fd, off_t start, uint64_t n,
 {
 	enum { BLOCK = 1 << 18 };
 	struct tr_sha256 *h = tr_sha256_new();
-	TR_AUTOFREE uint8_t *block = tr_alloc(BLOCK);
+	TR_AUTOFREE uint8_t *block = tr_alloc_buffer(BLOCK);
 	ssize_t got = 1;
 
 	while (n > 0 && got > 0) {

@@ -1,6 +1,7 @@
 /*
  * What recordings learn of the code of files, kept for later ones: where its
- * nondeterministic instructions are, and which sites have been patched.
+ * nondeterministic instructions are, which sites have been patched, and what room
+ * there is around those that could not.
  *
  * One file for each inode, in a directory of the user's, with the size and times
  * of the inode that it tells of.  st_ctime changes with every change of an inode
@@ -114,6 +115,77 @@ static bool get_sites(struct tr_span *s, struct tr_sites *sites)
 	return true;
 }
 
+static void put_room(struct tr_buf *b, const struct tr_room_near *near)
+{
+	const struct tr_room *room = &near->room;
+
+	tr_buf_put_varint(b, near->offset);
+	tr_buf_put_varint(b, room->lead);
+	tr_buf_put_varint(b, room->lead_is_one);
+	tr_buf_put_varint(b, room->tail.start);
+	tr_buf_put_varint(b, room->tail.end);
+	tr_buf_put_varint(b, room->n);
+	for (size_t i = 0; i < room->n; i++) {
+		tr_buf_put_varint(b, room->gap[i].start);
+		tr_buf_put_varint(b, room->gap[i].end);
+	}
+}
+
+static bool get_gap(struct tr_span *s, struct tr_gap *gap)
+{
+	return tr_span_varint(s, &gap->start) && tr_span_varint(s, &gap->end);
+}
+
+static bool get_room(struct tr_span *s, uint64_t *offset, struct tr_room *room)
+{
+	uint8_t is_one;
+	uint64_t n;
+
+	*room = (struct tr_room){0};
+	if (!tr_span_varint(s, offset) || !get_byte(s, &room->lead) ||
+	    !get_byte(s, &is_one) || !get_gap(s, &room->tail) ||
+	    !tr_span_varint(s, &n) || n > TR_GAPS_MAX)
+		return false;
+	room->lead_is_one = is_one;
+	for (room->n = 0; room->n < n; room->n++)
+		if (!get_gap(s, &room->gap[room->n]))
+			return false;
+	return true;
+}
+
+/* Of those sites that are not known, the others are patched without. */
+static size_t put_rooms(struct tr_buf *b, const struct recorder *r,
+			uint32_t file)
+{
+	const struct tr_room_cache *rc = &r->rooms;
+	size_t n = 0;
+
+	for (size_t i = 0; i < rc->n; i++) {
+		if (rc->p[i].file != file ||
+		    tr_known_has(&r->known, file, rc->p[i].offset))
+			continue;
+		put_room(b, &rc->p[i]);
+		n++;
+	}
+	return n;
+}
+
+static bool take_rooms(struct recorder *r, uint32_t file, struct tr_span *s,
+		       size_t *taken)
+{
+	struct tr_room room;
+	uint64_t n, offset;
+
+	if (!tr_span_varint(s, &n))
+		return false;
+	for (*taken = 0; *taken < n; ++*taken) {
+		if (!get_room(s, &offset, &room))
+			return false;
+		tr_room_cache_add(&r->rooms, file, offset, &room);
+	}
+	return true;
+}
+
 static void name_of(const struct stat *st, char name[48])
 {
 	snprintf(name, 48, "%jx-%jx", (uintmax_t)st->st_dev,
@@ -208,9 +280,9 @@ void rec_learned_load(struct recorder *r, const struct tr_store_file *f,
 		return;
 	}
 	tr_site_cache_set(&r->sites, f->id, &sites);
-	l->found = true;
-	if (!r->intercept)
+	if (!r->intercept || !take_rooms(r, f->id, &s, &l->nrooms))
 		return;
+	l->found = true;
 	take_known(r, &s, known);
 	tr_known_load(&r->known, r->dirfd, f->id,
 		      &(struct tr_bytes){known->data, known->len});
@@ -239,16 +311,20 @@ static void prune(int dirfd)
 static void save(struct recorder *r, const struct learned *l)
 {
 	const struct tr_sites *sites = tr_site_cache_get(&r->sites, l->file);
-	TR_AUTOBUF struct tr_buf b = {0}, known = {0};
+	TR_AUTOBUF struct tr_buf b = {0}, known = {0}, rooms = {0};
 	size_t n = tr_known_list(&r->known, l->file, &known);
+	size_t nrooms = put_rooms(&rooms, r, l->file);
 	struct tr_error ignored;
 	uint8_t check[CHECK_SIZE];
 	char name[48];
 
-	if (!sites || (l->found && n == l->nknown) || known.len > TR_MAX_LIST)
+	if (!sites || known.len > TR_MAX_LIST ||
+	    (l->found && n == l->nknown && nrooms == l->nrooms))
 		return;
 	put_head(&b, &l->st);
 	put_sites(&b, sites);
+	tr_buf_put_varint(&b, nrooms);
+	tr_buf_put(&b, rooms.data, rooms.len);
 	tr_buf_put(&b, known.data, known.len);
 	tr_put_le64(check, XXH3_64bits(b.data, b.len));
 	tr_buf_put(&b, check, sizeof check);

@@ -244,7 +244,8 @@ struct recorder {
 		struct stat st;
 		bool settled;  /* changes since would be seen in st */
 		bool found;    /* it was there, */
-		size_t nknown; /* with so many sites patched before */
+		size_t nknown; /* with so many sites patched before, */
+		size_t nrooms; /* and so many that could not be */
 	} *learned;            /* stored files */
 	size_t nlearned, learned_cap;
 	uint8_t *log; /* room for one log */

@@ -111,7 +111,7 @@ static int open_parts(struct recorder *r, struct tr_error *err)
 	r->control = tr_alloc(sizeof *r->control);
 	tr_rules_fill(r->control);
 	if (r->intercept)
-		r->log = tr_alloc(TR_INJECT_LOG_SIZE);
+		r->log = tr_alloc_buffer(TR_INJECT_LOG_SIZE);
 	return 0;
 }
 

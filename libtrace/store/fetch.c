@@ -55,7 +55,7 @@ static bool try_clone(int out, int in, const struct tr_stored *s)
 static int try_copy(int out, int in, const struct tr_stored *s)
 {
 	enum { BLOCK = 1 << 18 };
-	TR_AUTOFREE uint8_t *block = tr_alloc(BLOCK);
+	TR_AUTOFREE uint8_t *block = tr_alloc_buffer(BLOCK);
 	uint8_t sha256[TR_SHA256_SIZE];
 	struct tr_sha256 *h = tr_sha256_new();
 	uint64_t left = s->size;

@@ -265,7 +265,7 @@ int tr_pack_write(int out, const char *const *dirs, size_t n,
 
 	if (tr_listing_init(&j.list, dirs, n, err) < 0)
 		return -1;
-	j.block = tr_alloc(BLOCK);
+	j.block = tr_alloc_buffer(BLOCK);
 	r = pack(&j, out, err);
 	*stats = j.stats;
 	free(j.block);

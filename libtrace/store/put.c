@@ -105,7 +105,7 @@ static ssize_t copy_some(int in, int out, off_t at, size_t n, bool *in_kernel)
 	/* Other errors mean "not for these files" (copy_file_range(2)); 0 is
 	 * what some kernels answer for files of proc and sysfs. */
 	*in_kernel = false;
-	block = tr_alloc(BLOCK);
+	block = tr_alloc_buffer(BLOCK);
 	r = tr_pread_full(in, block, n < BLOCK ? n : BLOCK, at);
 	if (r > 0 && (tr_fault("store-write") ||
 		      tr_pwrite_all(out, block, (size_t)r, at) < 0))

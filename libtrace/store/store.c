@@ -110,7 +110,7 @@ static bool digest_fd(struct tr_store *s, int fd, uint8_t *sha256)
 {
 	enum { BLOCK = 1 << 18 };
 	struct tr_sha256 *h = tr_sha256_new();
-	TR_AUTOFREE uint8_t *block = tr_alloc(BLOCK);
+	TR_AUTOFREE uint8_t *block = tr_alloc_buffer(BLOCK);
 	ssize_t n;
 
 	while ((n = tr_read_full(fd, block, BLOCK)) > 0 && !stopping(s))

@@ -140,22 +140,27 @@ static struct tr_padding *padding_of(struct tr_room_cache *rc, uint32_t file)
 	return f->padding;
 }
 
+void tr_room_cache_add(struct tr_room_cache *rc, uint32_t file,
+		       uint64_t offset, const struct tr_room *room)
+{
+	TR_GROW(rc->p, rc->n, rc->cap);
+	rc->p[rc->n++] = (struct tr_room_near){file, offset, *room};
+}
+
 static const struct tr_room *room_near(struct tr_room_cache *rc,
 				       uint32_t file, uint64_t offset)
 {
 	struct tr_padding *padding;
-	struct tr_room_near *p;
+	struct tr_room room = {0};
 
 	for (size_t i = 0; i < rc->n; i++)
 		if (rc->p[i].offset == offset && rc->p[i].file == file)
 			return &rc->p[i].room;
-	TR_GROW(rc->p, rc->n, rc->cap);
-	p = &rc->p[rc->n++];
-	*p = (struct tr_room_near){.file = file, .offset = offset};
 	padding = padding_of(rc, file);
 	if (padding)
-		tr_padding_near(padding, offset, REACH_BACK, &p->room);
-	return &p->room;
+		tr_padding_near(padding, offset, REACH_BACK, &room);
+	tr_room_cache_add(rc, file, offset, &room);
+	return &rc->p[rc->n - 1].room;
 }
 
 static const struct tr_text *text_of(const struct tr_calls *c, uint64_t at)

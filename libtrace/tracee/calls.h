@@ -71,6 +71,8 @@ struct tr_room_cache {
 	size_t n, cap;
 };
 void tr_room_cache_release(struct tr_room_cache *rc);
+void tr_room_cache_add(struct tr_room_cache *rc, uint32_t file,
+		       uint64_t offset, const struct tr_room *room);
 
 /* Learn of a site just patched. */
 void tr_known_learn(struct tr_known *k, const struct tr_calls *c, uint64_t at);

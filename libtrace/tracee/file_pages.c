@@ -162,14 +162,16 @@ static int hash_extent(struct tr_file_pages *fp, struct file *f, size_t from,
 {
 	TR_GROW(f->extent, f->nextents, f->extent_cap);
 	f->extent[f->nextents++] = (struct tr_page_extent){from, to};
-	for (size_t i = from; i < to; i += BLOCK / TR_PAGE) {
-		ssize_t got = tr_pread_full(f->fd, fp->block, BLOCK,
-					    (off_t)(i * TR_PAGE));
+	for (size_t i = from, n; i < to; i += n) {
+		ssize_t got;
 
+		n = to - i < BLOCK / TR_PAGE ? to - i : BLOCK / TR_PAGE;
+		got = tr_pread_full(f->fd, fp->block, n * TR_PAGE,
+				    (off_t)(i * TR_PAGE));
 		if (got < 0)
 			return -1;
-		memset(fp->block + got, 0, BLOCK - (size_t)got);
-		for (size_t k = 0; k < BLOCK / TR_PAGE && i + k < to; k++)
+		memset(fp->block + got, 0, n * TR_PAGE - (size_t)got);
+		for (size_t k = 0; k < n; k++)
 			f->hash[i + k] = tr_page_hash(fp->block + k * TR_PAGE);
 	}
 	return 0;

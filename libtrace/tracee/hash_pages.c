@@ -28,7 +28,7 @@ struct job {
 
 struct batch {
 	uint64_t addr[BATCH];
-	bool code[BATCH], readable[BATCH];
+	bool code[BATCH], readable[BATCH]; /* set when read */
 	size_t n;
 	int mem; /* /proc/PID/mem, or -1 */
 	uint8_t data[BATCH * TR_PAGE];
@@ -100,12 +100,13 @@ static void hash_batch(const struct tr_digest_task *t, struct batch *b,
 static void *run(void *arg)
 {
 	const struct job *j = arg;
-	struct batch *b = tr_alloc(sizeof *b);
+	struct batch *b = tr_alloc_buffer(sizeof *b);
 	size_t at = 0, done = j->from; /* at: number of the piece's first page */
 
 	if (j->cpus)
 		pthread_setaffinity_np(pthread_self(), sizeof *j->cpus,
 				       j->cpus);
+	b->n = 0;
 	b->mem = -1;
 	for (size_t i = 0; i < j->pieces->n && at < j->to; i++) {
 		const struct tr_page_piece *p = &j->pieces->p[i];

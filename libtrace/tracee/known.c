@@ -16,11 +16,18 @@ void tr_known_release(struct tr_known *k)
 	*k = (struct tr_known){0};
 }
 
-void tr_known_add(struct tr_known *k, uint32_t file, const struct tr_stub *stub)
+bool tr_known_has(const struct tr_known *k, uint32_t file, uint64_t offset)
 {
 	for (size_t i = 0; i < k->n; i++)
-		if (k->site[i].file == file && k->site[i].stub.at == stub->at)
-			return;
+		if (k->site[i].file == file && k->site[i].stub.at == offset)
+			return true;
+	return false;
+}
+
+void tr_known_add(struct tr_known *k, uint32_t file, const struct tr_stub *stub)
+{
+	if (tr_known_has(k, file, stub->at))
+		return;
 	TR_GROW(k->site, k->n, k->cap);
 	k->site[k->n++] = (struct tr_known_site){file, *stub};
 }

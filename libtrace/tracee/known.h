@@ -7,6 +7,7 @@
 #ifndef TR_TRACEE_KNOWN_H
 #define TR_TRACEE_KNOWN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,6 +23,8 @@ struct tr_known {
 	size_t n, cap;
 };
 void tr_known_release(struct tr_known *k);
+
+bool tr_known_has(const struct tr_known *k, uint32_t file, uint64_t offset);
 
 /* Learn of a site; of one known already nothing. */
 void tr_known_add(struct tr_known *k, uint32_t file,
