@@ -74,7 +74,8 @@ struct tr_inject_call {
 extern const uint8_t tr_calls_start[], tr_calls_end[];
 extern const uint8_t tr_calls_enter[], tr_calls_go_traced[],
 	tr_calls_syscall[], tr_calls_after_syscall[], tr_calls_abandon[],
-	tr_calls_after_leave[], tr_calls_settle[], tr_calls_insn[];
+	tr_calls_after_shown[], tr_calls_after_leave[], tr_calls_settle[],
+	tr_calls_insn[];
 
 static inline uint64_t tr_calls_address(const uint8_t *label)
 {
@@ -151,7 +152,12 @@ enum tr_rule_what {
 	TR_RULE_ALWAYS = 8,     /* written even when the call fails */
 	TR_RULE_NULL_ONLY = 16, /* no rule unless the pointer is NULL */
 };
-enum tr_rule_size { TR_RULE_CONST, TR_RULE_ARG, TR_RULE_RESULT };
+enum tr_rule_size {
+	TR_RULE_CONST,
+	TR_RULE_ARG,
+	TR_RULE_RESULT,
+	TR_RULE_COMMAND, /* tr_ioctl_size of the second argument */
+};
 enum tr_rule_count { TR_COUNT_LONG, TR_COUNT_INT, TR_COUNT_UINT };
 
 struct tr_rule_mem {
@@ -265,6 +271,25 @@ struct tr_feed_call {
 	struct tr_call_frame frame; /* rax is the number; traced is ignored */
 };
 
+/* What an ioctl(2) command that only asks writes; 0: it is none of these. */
+static inline uint64_t tr_ioctl_size(uint32_t command)
+{
+	if (command == 0x5401) /* TCGETS: struct termios of the kernel's */
+		return 36;
+	if (command == 0x5413) /* TIOCGWINSZ */
+		return 8;
+	/* TIOCGPGRP, FIONREAD */
+	return command == 0x540f || command == 0x541b ? 4 : 0;
+}
+
+/* Must the tracer see that the call was made before the program goes on?  An
+ * mmap, but for memory alone, anywhere, not executable. */
+static inline bool tr_call_is_shown(const struct tr_call_frame *f)
+{
+	return f->rax == 9 && ((f->r10 & ~UINT64_C(0x2c000)) != 0x22 ||
+			       f->rdx & ~UINT64_C(3));
+}
+
 /* Of calls with many commands, those that touch no memory, leave nothing when
  * interrupted, and change nothing that the engine must know. */
 static inline bool tr_call_is_simple(const struct tr_call_frame *f)
@@ -279,9 +304,12 @@ static inline bool tr_call_is_simple(const struct tr_call_frame *f)
 		       (int32_t)f->rdi != 17;
 	case 302: /* prlimit64 that asks */
 		return !f->rdx;
-	case 9: /* mmap of memory alone, anywhere, not executable */
-		return (f->r10 & ~UINT64_C(0x2c000)) == 0x22 &&
-		       !(f->rdx & ~UINT64_C(3));
+	case 9: /* mmap, private, and not in place of the engine's memory */
+		return (f->r10 & ~UINT64_C(0x2d830)) == 2 &&
+		       (!(f->r10 & 0x10) || f->rdi >= TR_SCRATCH_END ||
+			f->rdi + f->rsi <= TR_INJECT_BASE);
+	case 16: /* ioctl that asks */
+		return tr_ioctl_size((uint32_t)f->rsi) > 0;
 	case 10: /* mprotect without PROT_EXEC */
 		return !(f->rdx & ~UINT64_C(3));
 	case 28: /* madvise: MADV_NORMAL to MADV_FREE */

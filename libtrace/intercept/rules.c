@@ -64,10 +64,16 @@ static bool buffer_rule(const struct tr_sys *sys, unsigned i,
 
 	/* What fcntl and futex point to depends on the command:
 	 * tr_call_is_simple lets those pass that point to nothing. */
-	if (a->size.kind == TR_SIZE_CODE)
+	if (a->size.kind == TR_SIZE_CODE && sys->nr != SYS_ioctl)
 		return sys->nr == SYS_fcntl || sys->nr == SYS_futex;
 	if (rule->nmem == TR_RULE_MEMS)
 		return false;
+	if (sys->nr == SYS_ioctl) {
+		m.what = TR_RULE_OUT;
+		m.size = TR_RULE_COMMAND;
+		rule->mem[rule->nmem++] = m;
+		return true;
+	}
 	m.what = (uint8_t)((a->dir & TR_DIR_IN ? TR_RULE_IN : 0) |
 			   (a->dir & TR_DIR_OUT ? TR_RULE_OUT : 0));
 	/* Memory that is only written may be unreadable when the call fails. */
@@ -115,7 +121,9 @@ static bool make_rule(const struct tr_sys *sys, struct tr_rule *rule)
 			break;
 		}
 	}
-	if (tr_sys_may_block((uint64_t)sys->nr) && sys->nr != SYS_futex)
+	/* Not those commands of theirs that tr_call_is_simple lets pass. */
+	if (tr_sys_may_block((uint64_t)sys->nr) && sys->nr != SYS_futex &&
+	    sys->nr != SYS_ioctl)
 		rule->flags |= TR_RULE_BLOCKS;
 	if (tr_sys_write_fd((uint64_t)sys->nr) == 0)
 		rule->flags |= TR_RULE_WRITES_FD;

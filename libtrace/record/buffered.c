@@ -10,6 +10,7 @@
  */
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <xxhash.h>
 
@@ -305,12 +306,34 @@ static uint64_t read_later(const struct recorder *r,
 	return n;
 }
 
+/* A mapping that the call made; false when replay could not make it. */
+static bool describe(struct recorder *r, struct task *t,
+		     const struct tr_call *call, struct tr_map *map,
+		     struct stat *st, struct tr_event *ev, struct tr_error *err)
+{
+	uint64_t changed = 0;
+
+	*map = (struct tr_map){0};
+	*st = (struct stat){0};
+	if (rec_describe_mapping(r, t, call, map, st, err) < 0 ||
+	    rec_patch_mapping(r, t, map, &changed, err) < 0)
+		return false;
+	if (changed)
+		tr_event_set(ev, TR_F_CHANGED, changed);
+	ev->map = map;
+	ev->nmap = 1;
+	tr_event_mark(ev, TR_F_MAP);
+	return true;
+}
+
 static bool emit_call(struct recorder *r, struct task *t,
 		      const struct tr_log_call *c, const struct tr_regs *other,
 		      uint64_t when, uint64_t end)
 {
+	bool much, mapped, describable = true;
+	struct tr_error err;
 	struct tr_call call;
-	bool much;
+	struct stat st;
 	struct tr_event ev = rec_event(TR_EV_SYSCALL, t);
 	struct tr_mem mem[RANGES_MAX];
 	struct tr_arg arg[RANGES_MAX];
@@ -332,22 +355,22 @@ static bool emit_call(struct recorder *r, struct task *t,
 			     (uint64_t)(c->output - TR_FD_OTHER));
 	if (ev.narg)
 		tr_event_mark(&ev, TR_F_ARG);
-	if (c->frame.rax == SYS_mmap && c->result >= 0) {
-		map = rec_mapping_of(ev.regs.rsi, ev.regs.rdx, ev.regs.r10,
-				     (uint64_t)c->result);
-		ev.map = &map;
-		ev.nmap = 1;
-		tr_event_mark(&ev, TR_F_MAP);
-	}
 	t->as->last = tr_regs_after_call(&ev.regs, c->result);
 	t->as->last.orig_rax = c->frame.rax;
 	call = call_of(&ev);
+	mapped = call.nr == SYS_mmap && call.result >= 0;
+	if (mapped)
+		describable = describe(r, t, &call, &map, &st, &ev, &err);
 	much = rec_reads_much(&call);
 	if (much)
 		rec_reading(r, t, &call, read_later(r, c, end));
 	rec_emit_at(r, &ev, when);
 	if (much)
 		rec_reading_over(r);
+	if (!describable)
+		rec_stop_replay(r, t, TR_NOTE_UNMODELLED, "%s", err.text);
+	else if (mapped)
+		rec_after_mapping(r, t, &call, &map, &st);
 	after_call(r, t, &ev, &call);
 	return true;
 }
@@ -474,6 +497,17 @@ void rec_calls_tick(struct recorder *r)
 		    rec_state_overdue(r, t, now))
 			rec_calls_trace_next(t);
 	}
+}
+
+bool rec_calls_showed(struct task *t, int sig, const struct tr_regs *regs)
+{
+	if (sig != SIGTRAP ||
+	    regs->rip != tr_calls_address(tr_calls_after_shown))
+		return false;
+	rec_forced_restore(t, sig);
+	/* It keeps its turn: others would find the code in use. */
+	rec_resume(t, TR_RESUME_CONT, 0);
+	return true;
 }
 
 bool rec_calls_leaves(struct task *t, struct tr_regs *regs)

@@ -619,7 +619,8 @@ static void emit_call(struct recorder *r, struct task *t,
 
 	if (mapped) {
 		map = (struct tr_map){0};
-		describable = rec_describe_mapping(r, t, &map, &st, &err) == 0;
+		describable = rec_describe_mapping(r, t, &fl->call, &map, &st,
+						   &err) == 0;
 	}
 	if (mapped && describable &&
 	    rec_patch_mapping(r, t, &map, &changed, &err) < 0)
@@ -670,7 +671,7 @@ static void emit_call(struct recorder *r, struct task *t,
 	if (!describable)
 		rec_stop_replay(r, t, TR_NOTE_UNMODELLED, "%s", err.text);
 	else if (mapped)
-		rec_after_mapping(r, t, &map, &st);
+		rec_after_mapping(r, t, &fl->call, &map, &st);
 	if (fl->layout_changed)
 		note_layout(r, t);
 	after_call(r, t);

@@ -76,21 +76,22 @@ bool rec_growth_written(struct recorder *r, const struct task *t, int fd)
 }
 
 void rec_growth_mapped(struct recorder *r, struct task *t,
-		       const struct tr_map *m, const struct stat *st)
+		       const struct tr_call *c, const struct tr_map *m,
+		       const struct stat *st)
 {
 	struct aspace *as = t->as;
 	struct followed f = {.ino = st->st_ino, .file = m->file,
 			     .size = (uint64_t)st->st_size};
 	char link[64];
 
-	if (t->fl.call.nr != SYS_mmap || !m->file || (m->flags & MAP_SHARED) ||
+	if (c->nr != SYS_mmap || !m->file || (m->flags & MAP_SHARED) ||
 	    (m->prot & PROT_EXEC))
 		return;
 	for (size_t i = 0; i < as->nfollowed; i++)
 		if (as->followed[i].ino == f.ino)
 			return;
 	snprintf(link, sizeof link, "/proc/%d/fd/%d", (int)t->tid,
-		 (int)t->fl.call.args[4]);
+		 (int)c->args[4]);
 	if (m->offset + (m->end - m->start) <= page_up(f.size) &&
 	    !is_open_for_writing(link))
 		return;

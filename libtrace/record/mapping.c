@@ -23,14 +23,15 @@ struct tr_map rec_mapping_of(uint64_t length, uint64_t prot, uint64_t flags,
 	return m;
 }
 
-int rec_describe_mapping(struct recorder *r, struct task *t, struct tr_map *m,
+int rec_describe_mapping(struct recorder *r, struct task *t,
+			 const struct tr_call *c, struct tr_map *m,
 			 struct stat *st, struct tr_error *err)
 {
-	const uint64_t *a = t->fl.call.args;
-	uint64_t start = (uint64_t)t->fl.call.result;
+	const uint64_t *a = c->args;
+	uint64_t start = (uint64_t)c->result;
 	int64_t id;
 
-	if (t->fl.call.nr == SYS_shmat) {
+	if (c->nr == SYS_shmat) {
 		id = rec_store_segment(r, t, start, m, st, err);
 		m->file = id < 0 ? 0 : (uint32_t)id;
 		return id < 0 ? -1 : 0;
@@ -51,7 +52,8 @@ int rec_describe_mapping(struct recorder *r, struct task *t, struct tr_map *m,
 }
 
 void rec_after_mapping(struct recorder *r, struct task *t,
-		       const struct tr_map *m, const struct stat *st)
+		       const struct tr_call *c, const struct tr_map *m,
+		       const struct stat *st)
 {
 	bool writable = m->prot & PROT_WRITE;
 
@@ -61,7 +63,7 @@ void rec_after_mapping(struct recorder *r, struct task *t,
 		if (m->file)
 			rec_map_shared(r, t, st, m->file, writable);
 	}
-	rec_growth_mapped(r, t, m, st);
+	rec_growth_mapped(r, t, c, m, st);
 	rec_portable_mapped(r, t, m);
 }
 

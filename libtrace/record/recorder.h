@@ -418,6 +418,9 @@ void rec_calls_know_fd(struct recorder *r, struct task *t, uint64_t fd,
 		       int output);
 void rec_calls_forget_fd(struct task *t, uint64_t fd);
 void rec_calls_forget_fds(struct task *t);
+/* The task stops to show a call that it has made: it is in the log, which has
+ * been read. */
+bool rec_calls_showed(struct task *t, int sig, const struct tr_regs *regs);
 /* The task is at its exit from the injected code, as asked for. */
 bool rec_calls_leaves(struct task *t, struct tr_regs *regs);
 void rec_calls_left(struct recorder *r, struct task *t);
@@ -438,10 +441,12 @@ struct tr_map rec_mapping_of(uint64_t length, uint64_t prot, uint64_t flags,
 void rec_mapping_changed(struct task *t, const struct tr_call *c);
 /* The mapping a successful call made and the status of the file behind it; -1
  * with err when replay could not make it. */
-int rec_describe_mapping(struct recorder *r, struct task *t, struct tr_map *m,
+int rec_describe_mapping(struct recorder *r, struct task *t,
+			 const struct tr_call *c, struct tr_map *m,
 			 struct stat *st, struct tr_error *err) TR_MUST_CHECK;
 void rec_after_mapping(struct recorder *r, struct task *t,
-		       const struct tr_map *m, const struct stat *st);
+		       const struct tr_call *c, const struct tr_map *m,
+		       const struct stat *st);
 /* Patch the code in it; *changed counts the sites that are known. */
 int rec_patch_mapping(struct recorder *r, struct task *t,
 		      const struct tr_map *m, uint64_t *changed,
@@ -585,7 +590,8 @@ void rec_exec_done(struct recorder *r, struct task *t);
 /* A task writes to the descriptor.  Has anybody mapped its file so?  Then they
  * are looked at, and nothing is known of the descriptor. */
 bool rec_growth_written(struct recorder *r, const struct task *t, int fd);
-void rec_growth_mapped(struct recorder *r, struct task *t, const struct tr_map *m,
+void rec_growth_mapped(struct recorder *r, struct task *t,
+		       const struct tr_call *c, const struct tr_map *m,
 		       const struct stat *st);
 void rec_growth_copy(struct aspace *to, const struct aspace *from);
 void rec_growth_release(struct aspace *as);

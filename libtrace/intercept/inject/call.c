@@ -26,7 +26,8 @@ struct stub_tail {
 	uint64_t insn, after;
 };
 void tr_calls_do_insn(struct tr_call_frame *f, const struct stub_tail *tail);
-/* From enter.S. 0: done, the result is in f->rax; 1: let it be traced. */
+/* From enter.S. 0: done, the result is in f->rax; 1: let it be traced; 2: done,
+ * and the tracer is to look at it. */
 int tr_calls_call(struct tr_call_frame *f);
 
 #define CONTROL ((volatile struct tr_calls_control *)TR_INJECT_CONTROL)
@@ -80,6 +81,8 @@ static inline uint64_t most(const struct tr_call_frame *f,
 		return STRING_MAX;
 	if (m->size == TR_RULE_CONST)
 		return m->scale;
+	if (m->size == TR_RULE_COMMAND)
+		return tr_ioctl_size((uint32_t)f->rsi);
 	n = count_of(f, m->count, m->count_type);
 	return n > TR_LOG_CALL_MAX ? n : n * m->scale;
 }
@@ -145,11 +148,16 @@ static inline bool put_input(struct writing *w, const struct tr_call_frame *f,
 	return true;
 }
 
+static inline bool is_error(int64_t result)
+{
+	return result < 0 && result >= -4095;
+}
+
 static inline void put_output(struct writing *w, const struct tr_call_frame *f,
 			      const volatile struct tr_rule *rule,
 			      int64_t result)
 {
-	bool failed = result < 0 && result >= -4095;
+	bool failed = is_error(result);
 
 	for (unsigned i = 0; i < rule->nmem; i++) {
 		const volatile struct tr_rule_mem *m = &rule->mem[i];
@@ -241,6 +249,7 @@ static inline void forget_fd(uint64_t fd)
 static inline int record(struct tr_call_frame *f,
 			 const volatile struct tr_rule *rule)
 {
+	bool shown = tr_call_is_shown(f);
 	int output = TR_FD_OTHER;
 	struct writing w;
 
@@ -258,7 +267,7 @@ static inline int record(struct tr_call_frame *f,
 		forget_fd(f->rdi);
 	if (rule->flags & TR_RULE_FORGETS_FD1)
 		forget_fd(f->rsi);
-	return 0;
+	return shown && !is_error((int64_t)f->rax) ? 2 : 0;
 }
 
 static inline bool is_expected(const struct tr_feed_call *fc,

@@ -49,6 +49,7 @@
 	.globl tr_calls_start
 	.globl tr_calls_enter, tr_calls_go_traced, tr_calls_abandon
 	.globl tr_calls_syscall, tr_calls_after_syscall, tr_calls_after_leave
+	.globl tr_calls_after_shown
 	.globl tr_calls_make, tr_calls_settle, tr_calls_insn
 tr_calls_start:
 tr_calls_enter:
@@ -65,8 +66,12 @@ tr_calls_enter:
 	cld
 	mov	%rsp, %rdi
 	call	tr_calls_call
-	test	%eax, %eax
-	jnz	tr_calls_go_traced
+	cmp	$1, %eax
+	je	tr_calls_go_traced
+	jb	leave
+	/* The tracer finds it in the log. */
+	int3
+tr_calls_after_shown:
 leave:
 	mov	$FRAME, %esp
 	movl	$0, CONTROL + 20
