@@ -141,14 +141,32 @@ static void remember_early(struct recorder *r, pid_t tid, int status)
 	r->early[r->nearly++] = (struct early){tid, status};
 }
 
+/* The core of all tasks that compute, as far as is known; -1: there are
+ * several; own_cpu when none does. */
+static int busy_core(const struct recorder *r)
+{
+	int cpu = r->own_cpu;
+	bool any = false;
+
+	for (const struct task *t = r->tasks; t; t = t->next) {
+		if (t->in_call)
+			continue;
+		if (any && t->cpu != cpu)
+			return -1;
+		cpu = t->cpu;
+		any = true;
+	}
+	return cpu;
+}
+
 /*
- * While there is one task, it and the recorder take turns, and are fastest on
- * one core: a wake-up of another core costs more than the stop itself.
+ * While tasks compute on one core only, they and the recorder take turns, and
+ * are fastest on that core: a wake-up of another one costs more than the stop
+ * itself.
  */
 static void follow(struct recorder *r)
 {
-	const struct task *t = r->tasks;
-	int cpu = t && !t->next ? t->cpu : -1;
+	int cpu = busy_core(r);
 	cpu_set_t set;
 
 	if (cpu == r->own_cpu)
