@@ -13,7 +13,6 @@
 #include "cmd/cli/options.h"
 #include "cmd/cli/output.h"
 #include "cmd/cli/trace_name.h"
-#include "libtrace/base/alloc.h"
 #include "libtrace/trace.h"
 
 enum { FAILED = 125, NOT_EXECUTABLE = 126, NOT_FOUND = 127 };
@@ -301,13 +300,11 @@ static int exit_as(int status)
 int main(int argc, char **argv)
 {
 	int first = cli_parse(&tool, argc, argv), r, status;
-	TR_AUTOFREE char *learned = cli_trace_name_cache();
 	struct tr_record_options o = {
 		.directory = directory,
 		.argv = (const char *const *)(argv + first),
 		.labels = labels.items,
 		.portable = portable && !*portable ? "x86-64-v2" : portable,
-		.learned = learned,
 		.tool = "trace-record " TR_VERSION,
 		.audit = audit,
 		.slice_ns = slice * 1000000,
@@ -319,7 +316,7 @@ int main(int argc, char **argv)
 	};
 	struct tr_record_result res = {0};
 	struct tr_error err = {0};
-	char *made = NULL;
+	char *made = NULL, *learned;
 
 	if (first == argc)
 		return cli_fail("no command given (try trace-record --help)");
@@ -333,10 +330,12 @@ int main(int argc, char **argv)
 		if (r != 0)
 			return r < 0 ? FAILED : exit_as(status);
 	}
+	o.learned = learned = cli_trace_name_cache();
 	r = directory ? tr_record(&o, &res, &err)
 		      : record_named(&o, &res, &made, &err);
 	if (r == 0)
 		report(&o, &res);
 	free(made);
+	free(learned);
 	return r < 0 ? failure_status(&err) : exit_as(res.status);
 }
