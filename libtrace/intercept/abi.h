@@ -261,11 +261,16 @@ struct tr_log_insn {
 /* A call whose memory could be more is traced. */
 #define TR_LOG_CALL_MAX 0x40000ul
 
-/* The feed: what replayed calls must look like and what they give.  Ranges
- * are what the call writes. */
+/*
+ * The feed: what replayed calls must look like and what they give.  Ranges are
+ * what the call writes.  Before them are calls (struct tr_inject_call) that are
+ * made in its place and must have these results, for one that changes mappings;
+ * behind them the data of these calls.
+ */
 struct tr_feed_call {
 	uint32_t size;
-	uint16_t nranges, insn;
+	uint16_t nranges;
+	uint8_t insn, ncalls;
 	int64_t result;
 	uint64_t rsp;
 	struct tr_call_frame frame; /* rax is the number; traced is ignored */

@@ -17,8 +17,8 @@
 #include "libtrace/base/io.h"
 #include "libtrace/record/ptrace.h"
 #include "libtrace/state/regs.h"
+#include "libtrace/tracee/filter.h"
 #include "libtrace/tracee/memory.h"
-#include "libtrace/tracee/spawn.h"
 #include "libtrace/tracee/tracee.h"
 
 /* Restart codes of the kernel (include/linux/errno.h), which a tracer sees at

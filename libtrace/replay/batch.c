@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <xxhash.h>
 
 #include "libtrace/base/alloc.h"
@@ -69,34 +70,28 @@ static bool is_fit_insn(const struct tr_event *ev)
 	       tr_stub_can_do((enum tr_insn)tr_event_get(ev, TR_F_INSN));
 }
 
+static bool is_mapping(const struct tr_event *ev)
+{
+	const struct tr_sys *sys = tr_sys_lookup(ev->regs.orig_rax);
+
+	return sys && sys->class == TR_SYS_MAP;
+}
+
 static bool is_fit(const struct tr_replay *r, const struct rtask *t,
 		   const struct tr_event *ev)
 {
-	const struct tr_sys *sys;
+	const uint64_t map = (uint64_t)1 << TR_F_MAP;
 	const struct tr_rule *rule;
 	struct tr_call_frame f = frame_of(&ev->regs);
 
 	if (ev->type == TR_EV_INSN && ev->task == t->id)
 		return is_fit_insn(ev);
 	if (ev->type != TR_EV_SYSCALL || ev->task != t->id ||
-	    tr_event_get(ev, TR_F_ORIGIN) != TR_ORIGIN_BUFFERED || ev->has & UNFIT)
+	    tr_event_get(ev, TR_F_ORIGIN) != TR_ORIGIN_BUFFERED ||
+	    ev->has & UNFIT & ~(is_mapping(ev) ? map : 0))
 		return false;
-	sys = tr_sys_lookup(ev->regs.orig_rax);
 	rule = tr_rule_find(r->control, ev->regs.orig_rax);
-	return rule && sys->class != TR_SYS_MAP && tr_call_is_simple(&f) &&
-	       logs_args(rule, ev);
-}
-
-static size_t entry_size(const struct tr_event *ev)
-{
-	size_t n = sizeof(struct tr_feed_call);
-
-	if (ev->type == TR_EV_INSN)
-		return n + sizeof(struct tr_log_insn);
-	for (size_t i = 0; i < ev->nmem; i++)
-		n += sizeof(struct tr_log_range) +
-		     TR_ALIGN8(ev->mem[i].bytes.len);
-	return n;
+	return rule && tr_call_is_simple(&f) && logs_args(rule, ev);
 }
 
 static void put_insn(struct tr_buf *b, const struct tr_event *ev)
@@ -104,8 +99,8 @@ static void put_insn(struct tr_buf *b, const struct tr_event *ev)
 	const struct tr_regs *g = &ev->regs_after;
 	struct tr_log_insn v = {g->rax, g->rbx, g->rcx, g->rdx};
 	struct tr_feed_call fc = {
-		.size = (uint32_t)entry_size(ev),
-		.insn = (uint16_t)tr_event_get(ev, TR_F_INSN),
+		.size = sizeof fc + sizeof v,
+		.insn = (uint8_t)tr_event_get(ev, TR_F_INSN),
 		.rsp = ev->regs.rsp,
 		.frame = insn_frame_of(&ev->regs),
 	};
@@ -114,27 +109,85 @@ static void put_insn(struct tr_buf *b, const struct tr_event *ev)
 	tr_buf_put(b, &v, sizeof v);
 }
 
-static void put_entry(struct tr_buf *b, const struct tr_event *ev)
+static struct tr_feed_call call_of(const struct tr_event *ev)
 {
-	struct tr_feed_call fc = {
-		.size = (uint32_t)entry_size(ev),
-		.nranges = (uint16_t)ev->nmem,
+	return (struct tr_feed_call){
+		.size = sizeof(struct tr_feed_call),
 		.result = (int64_t)tr_event_get(ev, TR_F_RESULT),
 		.rsp = ev->regs.rsp,
 		.frame = frame_of(&ev->regs),
 	};
+}
 
+static void put_padded(struct tr_buf *b, const void *data, size_t n)
+{
+	static const uint8_t zero[8];
+
+	tr_buf_put(b, data, n);
+	tr_buf_put(b, zero, TR_ALIGN8(n) - n);
+}
+
+static void put_call(struct tr_buf *b, const struct tr_event *ev)
+{
+	struct tr_feed_call fc = call_of(ev);
+
+	fc.nranges = (uint16_t)ev->nmem;
+	for (size_t i = 0; i < ev->nmem; i++)
+		fc.size += (uint32_t)(sizeof(struct tr_log_range) +
+				      TR_ALIGN8(ev->mem[i].bytes.len));
 	tr_buf_put(b, &fc, sizeof fc);
 	for (size_t i = 0; i < ev->nmem; i++) {
-		static const uint8_t zero[8];
 		size_t len = ev->mem[i].bytes.len;
 		struct tr_log_range rg = {.addr = ev->mem[i].addr,
 					  .len = (uint32_t)len};
 
 		tr_buf_put(b, &rg, sizeof rg);
-		tr_buf_put(b, ev->mem[i].bytes.data, len);
-		tr_buf_put(b, zero, TR_ALIGN8(len) - len);
+		put_padded(b, ev->mem[i].bytes.data, len);
 	}
+}
+
+/* A call that changes mappings: others are made in its place.  False when it
+ * must stop. */
+static bool put_mapping(struct tr_buf *b, const struct tr_event *ev,
+			uint64_t *brk)
+{
+	struct tr_feed_call fc = call_of(ev);
+	uint64_t data = TR_INJECT_FEED + b->len + sizeof fc;
+	struct tr_batch calls;
+	size_t bytes;
+
+	if (!rep_mapping_plan(ev, brk, &calls))
+		return false;
+	bytes = calls.n * sizeof calls.call[0];
+	data += bytes;
+	for (unsigned i = 0; i < calls.n; i++)
+		if (calls.call[i].nr == SYS_openat) /* the path */
+			calls.call[i].args[1] += data - TR_REMOTE_DATA;
+	fc.ncalls = (uint8_t)calls.n;
+	fc.size += (uint32_t)(bytes + TR_ALIGN8(calls.data_len));
+	tr_buf_put(b, &fc, sizeof fc);
+	tr_buf_put(b, calls.call, bytes);
+	put_padded(b, calls.data, calls.data_len);
+	return true;
+}
+
+/* False when the feed has no room, or it is for none. */
+static bool put_entry(struct tr_buf *b, const struct tr_event *ev,
+		      uint64_t *brk)
+{
+	size_t at = b->len;
+	bool put = true;
+
+	if (ev->type == TR_EV_INSN)
+		put_insn(b, ev);
+	else if (is_mapping(ev))
+		put = put_mapping(b, ev, brk);
+	else
+		put_call(b, ev);
+	if (put && b->len <= TR_INJECT_FEED_SIZE)
+		return true;
+	b->len = at;
+	return false;
 }
 
 /* The events of a run, as far as the feed has room: *n of them, the last of
@@ -144,25 +197,21 @@ static int collect(struct tr_replay *r, struct rtask *t, uint32_t stream,
 {
 	bool alone = rep_runs_alone(r, t);
 	size_t last = 0; /* where the last entry begins */
-	uint64_t number = 0;
+	uint64_t number = 0, brk = t->as->brk;
 
 	for (*n = 0; *n < RUN_MAX; ++*n) {
 		const struct tr_event *ev;
+		size_t at = feed->len;
 
 		if (tr_feed_peek(r->feed, stream, *n, &ev, err) < 0)
 			return -1;
 		/* Others that share memory have their events in between. */
 		if (ev && !alone && *n && ev->number != number + 1)
 			ev = NULL;
-		if (ev && is_fit(r, t, ev) &&
-		    feed->len + entry_size(ev) <= TR_INJECT_FEED_SIZE) {
-			last = feed->len;
+		if (ev && is_fit(r, t, ev) && put_entry(feed, ev, &brk)) {
+			last = at;
 			number = ev->number;
 			t->fed_time = ev->time;
-			if (ev->type == TR_EV_INSN)
-				put_insn(feed, ev);
-			else
-				put_entry(feed, ev);
 			continue;
 		}
 		if (*n && !rep_stops_at(t, ev)) {
@@ -298,6 +347,8 @@ enum applied rep_batch_apply(struct tr_replay *r, struct rtask *t)
 	/* The injected code compares what goes into an instruction. */
 	if (c->insn)
 		return AGREED;
+	if (is_mapping(&r->ev))
+		rep_mapping_made(t, &r->ev);
 	for (size_t i = 0; i < r->ev.narg && how == AGREED; i++)
 		how = check_input(r, t, &r->ev.arg[i], input(c, i));
 	if (how == AGREED)

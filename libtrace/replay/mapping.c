@@ -81,28 +81,6 @@ static enum applied replay_mmap(struct tr_replay *r, struct rtask *t,
 	return rep_patch_mappings(r, t, err);
 }
 
-/* The heap is ordinary anonymous memory at the addresses brk(2) gave it. */
-static enum applied replay_brk(struct tr_replay *r, struct rtask *t,
-			       struct tr_error *err)
-{
-	uint64_t brk = tr_event_get(&r->ev, TR_F_RESULT);
-	uint64_t old = PAGE_UP(t->as->brk), new = PAGE_UP(brk);
-	enum applied how = AGREED;
-
-	if (new > old)
-		how = again(r, t, SYS_mmap,
-			    (const uint64_t[6]){
-				    old, new - old, PROT_READ | PROT_WRITE,
-				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED |
-				    MAP_NORESERVE, (uint64_t)-1, 0},
-			    (int64_t)old, err);
-	else if (new < old)
-		how = again(r, t, SYS_munmap,
-			    (const uint64_t[6]){new, old - new}, 0, err);
-	t->as->brk = brk;
-	return how;
-}
-
 /* shmdt(2) names only the start of the segment. */
 static enum applied replay_shmdt(struct tr_replay *r, struct rtask *t,
 				 uint64_t addr, struct tr_error *err)
@@ -153,39 +131,136 @@ static bool advice_matters(uint64_t advice)
 	}
 }
 
+static void plan_call(struct tr_batch *b, int64_t want, uint64_t nr,
+		      uint64_t a0, uint64_t a1, uint64_t a2, uint64_t a3,
+		      uint64_t a4)
+{
+	unsigned i = tr_batch_add(b, nr, a0, a1, a2, a3, a4, 0);
+
+	b->call[i].result = want;
+}
+
+/* The heap is ordinary anonymous memory at the addresses brk(2) gave it. */
+static void plan_brk(struct tr_batch *b, uint64_t *brk, uint64_t to)
+{
+	uint64_t old = PAGE_UP(*brk), new = PAGE_UP(to);
+
+	if (new > old)
+		plan_call(b, (int64_t)old, SYS_mmap, old, new - old,
+			  PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED |
+			  MAP_NORESERVE, (uint64_t)-1);
+	else if (new < old)
+		plan_call(b, 0, SYS_munmap, new, old - new, 0, 0, 0);
+	*brk = to;
+}
+
+static bool failed(const struct tr_event *ev)
+{
+	int64_t result = (int64_t)tr_event_get(ev, TR_F_RESULT);
+
+	return result < 0 && result > -4096;
+}
+
+/* Neither shared nor code, whose sites are changed once it is there. */
+static bool is_plain(const struct tr_event *ev)
+{
+	const struct tr_map *m = ev->map;
+
+	return ev->nmap == 1 && !(m->flags & MAP_SHARED) &&
+	       !(m->file && m->prot & PROT_EXEC);
+}
+
+bool rep_mapping_plan(const struct tr_event *ev, uint64_t *brk,
+		      struct tr_batch *b)
+{
+	const struct tr_regs *g = &ev->regs;
+	uint64_t result = tr_event_get(ev, TR_F_RESULT);
+
+	b->n = b->data_len = 0;
+	if (failed(ev))
+		return true;
+	switch (tr_event_get(ev, TR_F_NR)) {
+	case SYS_mmap:
+		if (!is_plain(ev))
+			return false;
+		tr_image_batch(b, ev->map);
+		return true;
+	case SYS_brk:
+		plan_brk(b, brk, result);
+		return true;
+	case SYS_munmap:
+		plan_call(b, 0, SYS_munmap, g->rdi, g->rsi, 0, 0, 0);
+		return true;
+	case SYS_mprotect:
+	case SYS_pkey_mprotect:
+		plan_call(b, 0, SYS_mprotect, g->rdi, g->rsi, g->rdx, 0, 0);
+		return true;
+	case SYS_madvise:
+		if (advice_matters(g->rdx))
+			plan_call(b, (int64_t)result, SYS_madvise, g->rdi,
+				  g->rsi, g->rdx, 0, 0);
+		return true;
+	default:
+		return false;
+	}
+}
+
+void rep_mapping_made(struct rtask *t, const struct tr_event *ev)
+{
+	const struct tr_regs *g = &ev->regs;
+	struct rspace *as = t->as;
+
+	if (failed(ev))
+		return;
+	switch (tr_event_get(ev, TR_F_NR)) {
+	case SYS_mmap:
+		for (size_t i = 0; i < ev->nmap; i++) {
+			tr_calls_map(&as->calls, &ev->map[i]);
+			tr_patches_drop(&as->patches, ev->map[i].start,
+					ev->map[i].end);
+		}
+		break;
+	case SYS_brk:
+		as->brk = tr_event_get(ev, TR_F_RESULT);
+		break;
+	case SYS_munmap:
+		tr_calls_unmap(&as->calls, g->rdi, g->rdi + g->rsi);
+		tr_patches_drop(&as->patches, g->rdi, g->rdi + g->rsi);
+		break;
+	case SYS_mprotect:
+	case SYS_pkey_mprotect:
+		if (g->rdx & PROT_WRITE)
+			tr_calls_leave(&as->calls, g->rdi, g->rdi + g->rsi);
+		break;
+	}
+}
+
 enum applied rep_apply_mapping(struct tr_replay *r, struct rtask *t,
 			       struct tr_error *err)
 {
 	const struct tr_regs *g = &r->ev.regs;
 	const uint64_t a[6] = {g->rdi, g->rsi, g->rdx, g->r10, g->r8, g->r9};
-	uint64_t nr = tr_event_get(&r->ev, TR_F_NR);
-	int64_t result = (int64_t)tr_event_get(&r->ev, TR_F_RESULT);
+	enum applied how = AGREED;
+	uint64_t brk = t->as->brk;
+	struct tr_batch b;
 
-	if (result < 0 && result > -4096)
+	if (failed(&r->ev))
 		return AGREED;
-	switch (nr) {
+	switch (tr_event_get(&r->ev, TR_F_NR)) {
 	case SYS_mmap:
 	case SYS_shmat:
 		return replay_mmap(r, t, err);
 	case SYS_shmdt:
 		return replay_shmdt(r, t, a[0], err);
-	case SYS_brk:
-		return replay_brk(r, t, err);
 	case SYS_mremap:
 		return replay_mremap(r, t, a, err);
-	case SYS_munmap:
-		tr_calls_unmap(&t->as->calls, a[0], a[0] + a[1]);
-		tr_patches_drop(&t->as->patches, a[0], a[0] + a[1]);
-		return again(r, t, nr, a, 0, err);
-	case SYS_mprotect:
-	case SYS_pkey_mprotect:
-		if (a[2] & PROT_WRITE)
-			tr_calls_leave(&t->as->calls, a[0], a[0] + a[1]);
-		return again(r, t, SYS_mprotect, a, 0, err);
-	case SYS_madvise:
-		return advice_matters(a[2]) ? again(r, t, nr, a, result, err)
-					    : AGREED;
-	default:
-		return AGREED;
 	}
+	rep_mapping_plan(&r->ev, &brk, &b);
+	for (unsigned i = 0; i < b.n && how == AGREED; i++)
+		how = again(r, t, b.call[i].nr, b.call[i].args,
+			    b.call[i].result, err);
+	if (how == AGREED)
+		rep_mapping_made(t, &r->ev);
+	return how;
 }

@@ -159,6 +159,13 @@ int rep_batch_take(struct rtask *t, struct tr_error *err) TR_MUST_CHECK;
 enum applied rep_batch_apply(struct tr_replay *r, struct rtask *t);
 
 /* mapping.c: calls that change the address space are made again. */
+/* The calls that do again what the event's did, and what they must give; false
+ * when the replayer must do it itself: shared mappings, code, moved and System V
+ * memory.  *brk is the heap's end before and after. */
+bool rep_mapping_plan(const struct tr_event *ev, uint64_t *brk,
+		      struct tr_batch *b);
+/* Note that they have been made. */
+void rep_mapping_made(struct rtask *t, const struct tr_event *ev);
 /* Patch the code of mappings just made, as the recorder did. */
 enum applied rep_patch_mappings(struct tr_replay *r, struct rtask *t,
 				struct tr_error *err);

@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 
 #include "libtrace/base/alloc.h"
@@ -102,7 +103,7 @@ static int resume(struct rtask *t, enum tr_resume how, struct tr_error *err)
 
 int rep_resume(struct rtask *t, struct tr_error *err)
 {
-	return resume(t, TR_RESUME_SYSEMU, err);
+	return resume(t, TR_RESUME_CONT, err);
 }
 
 /*
@@ -162,7 +163,8 @@ enum applied rep_stopped(struct tr_replay *r, struct rtask *t, int status,
 		return TROUBLE;
 	if (!tr_calls_trapped(&t->as->calls, &t->regs))
 		tr_calls_come_home(&t->as->calls, &t->regs);
-	if (tr_stopped_by_syscall(status)) {
+	/* The call is not made: rep_set_state takes its number away. */
+	if (tr_stop_event(status) == PTRACE_EVENT_SECCOMP) {
 		t->at_entry = true;
 		return AGREED;
 	}
@@ -204,10 +206,10 @@ static enum applied wait_as(struct tr_replay *r, struct rtask *t,
 
 enum applied rep_wait(struct tr_replay *r, struct rtask *t, struct tr_error *err)
 {
-	return wait_as(r, t, TR_RESUME_SYSEMU, err);
+	return wait_as(r, t, TR_RESUME_CONT, err);
 }
 
 enum applied rep_step(struct tr_replay *r, struct rtask *t, struct tr_error *err)
 {
-	return wait_as(r, t, TR_RESUME_SYSEMU_STEP, err);
+	return wait_as(r, t, TR_RESUME_STEP, err);
 }

@@ -179,6 +179,20 @@ static int batch_map(struct tr_batch *b, const struct tr_map *m,
 	return 0;
 }
 
+void tr_image_batch(struct tr_batch *b, const struct tr_map *m)
+{
+	struct tr_error none; /* only sources fail */
+	unsigned i = b->n;
+
+	if (batch_map(b, m, NULL, &none) < 0)
+		return;
+	if (m->file)
+		b->call[i++].result = BATCH_FD;
+	b->call[i++].result = (int64_t)m->start;
+	if (m->file)
+		b->call[i].result = 0;
+}
+
 static int check_batch(const struct tr_batch *b, const struct tr_map *first,
 		       struct tr_error *err)
 {

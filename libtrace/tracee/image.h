@@ -9,6 +9,7 @@
 #include "libtrace/base/buf.h"
 #include "libtrace/format/event.h"
 #include "libtrace/state/maps.h"
+#include "libtrace/tracee/remote.h"
 
 /*
  * Gives the store's id of the file behind a mapping, 0 to have the mapping's
@@ -42,6 +43,9 @@ struct tr_image_source {
 	const char *(*shared)(void *ctx, uint32_t id, struct tr_error *err);
 	void *ctx;
 };
+/* Append the calls that make one of them, no shared one of a file, with the
+ * results that they must have. */
+void tr_image_batch(struct tr_batch *b, const struct tr_map *m);
 int tr_image_map(pid_t tid, const struct tr_map *map, size_t n,
 		 const struct tr_image_source *source, struct tr_error *err)
 	TR_MUST_CHECK;

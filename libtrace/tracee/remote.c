@@ -21,14 +21,18 @@ unsigned tr_batch_add(struct tr_batch *b, uint64_t nr, uint64_t a0, uint64_t a1,
 	return b->n++;
 }
 
-uint64_t tr_batch_string(struct tr_batch *b, const char *s)
+uint64_t tr_batch_data(struct tr_batch *b, const void *data, size_t n)
 {
 	uint64_t at = TR_REMOTE_DATA + b->data_len;
-	size_t n = strlen(s) + 1;
 
-	memcpy(b->data + b->data_len, s, n);
-	b->data_len += (unsigned)n;
+	memcpy(b->data + b->data_len, data, n);
+	b->data_len += (unsigned)TR_ALIGN8(n);
 	return at;
+}
+
+uint64_t tr_batch_string(struct tr_batch *b, const char *s)
+{
+	return tr_batch_data(b, s, strlen(s) + 1);
 }
 
 /* What a remote call must put back. */

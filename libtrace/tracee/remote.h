@@ -19,14 +19,16 @@
 struct tr_batch {
 	struct tr_inject_call call[TR_REMOTE_MAX];
 	unsigned n;
-	char data[TR_REMOTE_DATA_SIZE]; /* strings, at TR_REMOTE_DATA */
+	char data[TR_REMOTE_DATA_SIZE]; /* at TR_REMOTE_DATA */
 	unsigned data_len;
 };
 
 /* Append a call; returns its index. The batch must have room. */
 unsigned tr_batch_add(struct tr_batch *b, uint64_t nr, uint64_t a0, uint64_t a1,
 		      uint64_t a2, uint64_t a3, uint64_t a4, uint64_t a5);
-/* Append a string and return its address in the task. */
+/* Append bytes, 8-byte aligned, or a string, and return the address in the
+ * task. */
+uint64_t tr_batch_data(struct tr_batch *b, const void *data, size_t n);
 uint64_t tr_batch_string(struct tr_batch *b, const char *s);
 
 /*

@@ -4,8 +4,6 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -23,7 +21,7 @@
 
 #include "libtrace/base/alloc.h"
 #include "libtrace/base/io.h"
-#include "libtrace/intercept/abi.h"
+#include "libtrace/tracee/filter.h"
 #include "libtrace/tracee/tracee.h"
 
 /* 0 when path can be executed by this recorder. */
@@ -79,29 +77,12 @@ char *tr_find_program(const char *name, struct tr_error *err)
 	return NULL;
 }
 
-/*
- * Every system call is reported to the tracer, except those of the injected
- * code's two instructions for them, which are below 4 GiB.  seccomp(2): instruction_pointer is the address after the syscall
- * instruction; the most restrictive of all filters wins, so a filter of the
- * program's own still applies.
- */
 static int install_filter(void)
 {
-	const uint64_t engine = tr_inject_address(tr_inject_after_syscall);
-	const uint64_t calls = tr_calls_address(tr_calls_after_syscall);
-	struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-			 offsetof(struct seccomp_data, instruction_pointer) + 4),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 4),
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-			 offsetof(struct seccomp_data, instruction_pointer)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)calls, 1, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)engine, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRACE | TR_FILTER_DATA),
-	};
-	struct sock_fprog prog = {sizeof code / sizeof *code, code};
+	struct sock_filter code[TR_FILTER_LEN];
+	struct sock_fprog prog = {TR_FILTER_LEN, code};
 
+	tr_filter_fill(code);
 	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog) == 0)
 		return 0;
 	/* Without CAP_SYS_ADMIN the kernel wants no_new_privs first. */

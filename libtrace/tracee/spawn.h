@@ -13,10 +13,6 @@
  */
 char *tr_find_program(const char *name, struct tr_error *err) TR_MUST_CHECK;
 
-/* What the filter's stops carry (PTRACE_GETEVENTMSG): a filter of the program's
- * own that asks for a tracer carries something else. */
-#define TR_FILTER_DATA 0x7472
-
 struct tr_spawn {
 	const char *path;          /* from tr_find_program */
 	const char *const *argv;

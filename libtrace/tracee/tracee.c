@@ -36,10 +36,11 @@ int tr_tracee_seize(pid_t tid, bool recording)
 {
 	uintptr_t options = PTRACE_O_EXITKILL | PTRACE_O_TRACESYSGOOD |
 			    PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |
-			    PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC;
+			    PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC |
+			    PTRACE_O_TRACESECCOMP;
 
 	if (recording)
-		options |= PTRACE_O_TRACESECCOMP | PTRACE_O_TRACEEXIT;
+		options |= PTRACE_O_TRACEEXIT;
 	return request(PTRACE_SEIZE, tid, 0, options) < 0 ? -1 : 0;
 }
 
@@ -127,8 +128,6 @@ int tr_tracee_resume(pid_t tid, enum tr_resume how, int sig)
 		[TR_RESUME_CONT] = PTRACE_CONT,
 		[TR_RESUME_SYSCALL] = PTRACE_SYSCALL,
 		[TR_RESUME_STEP] = PTRACE_SINGLESTEP,
-		[TR_RESUME_SYSEMU] = PTRACE_SYSEMU,
-		[TR_RESUME_SYSEMU_STEP] = PTRACE_SYSEMU_SINGLESTEP,
 		[TR_RESUME_LISTEN] = PTRACE_LISTEN,
 		[TR_RESUME_INTERRUPT] = PTRACE_INTERRUPT,
 	};

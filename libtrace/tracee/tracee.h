@@ -45,8 +45,6 @@ enum tr_resume {
 	TR_RESUME_CONT,    /* to the next event */
 	TR_RESUME_SYSCALL, /* to the next syscall entry or exit as well */
 	TR_RESUME_STEP,    /* one instruction, or to a handler's entry */
-	TR_RESUME_SYSEMU,  /* to the next syscall, which is not executed */
-	TR_RESUME_SYSEMU_STEP, /* the same, but one instruction at most */
 	TR_RESUME_LISTEN,  /* stay in group-stop, but report its end */
 	TR_RESUME_INTERRUPT, /* make a running task stop */
 };

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 #include "libtrace/base/alloc.h"
 #include "libtrace/base/io.h"
 #include "libtrace/intercept/abi.h"
+#include "libtrace/tracee/filter.h"
 #include "libtrace/tracee/remote.h"
 #include "libtrace/tracee/tracee.h"
 
@@ -88,18 +90,32 @@ static void become_vessel(int trace_dirfd, int ready)
 		pause();
 }
 
-/* Unmap all but the engine pages. */
+/* Unmap all but the engine pages; from then on all calls but those of the
+ * injected code stop. */
 static int empty(pid_t tid, struct tr_error *err)
 {
+	struct sock_filter code[TR_FILTER_LEN];
+	struct sock_fprog prog = {.len = TR_FILTER_LEN};
 	struct tr_batch b = {.n = 0};
+	uint64_t at;
 
+	tr_filter_fill(code);
+	prog.filter = (void *)(uintptr_t)tr_batch_data(&b, code, sizeof code);
+	at = tr_batch_data(&b, &prog, sizeof prog);
 	tr_batch_add(&b, SYS_munmap, 0x1000, TR_INJECT_BASE - 0x1000, 0, 0, 0, 0);
 	tr_batch_add(&b, SYS_munmap, TR_INJECT_END, TASK_END - TR_INJECT_END, 0,
 		     0, 0, 0);
+	tr_batch_add(&b, SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0);
+	tr_batch_add(&b, SYS_prctl, PR_SET_SECCOMP, SECCOMP_MODE_FILTER, at, 0,
+		     0, 0);
 	if (tr_batch_run(tid, &b, err) < 0)
 		return -1;
 	if (b.call[0].result || b.call[1].result)
 		return tr_fail(err, TR_ESYS, "cannot empty an address space");
+	if (b.call[3].result)
+		return tr_fail(err, TR_EUNSUPPORTED, "cannot install a seccomp "
+			       "filter here: %s",
+			       strerror((int)-b.call[3].result));
 	return 0;
 }
 

@@ -283,6 +283,27 @@ static inline bool is_expected(const struct tr_feed_call *fc,
 	return differ == 0;
 }
 
+/* Make the calls in place of the recorded one; false when one does not do what
+ * it should: the tracer will make it again, and tell. */
+static inline bool make_instead(const struct tr_feed_call *fc)
+{
+	const struct tr_inject_call *c = (const struct tr_inject_call *)(fc + 1);
+	struct tr_call_frame g;
+
+	for (unsigned i = 0; i < fc->ncalls; i++, c++) {
+		g.rax = c->nr;
+		g.rdi = c->args[0];
+		g.rsi = c->args[1];
+		g.rdx = c->args[2];
+		g.r10 = c->args[3];
+		g.r8 = c->args[4];
+		g.r9 = c->args[5];
+		if (tr_calls_make(&g) != c->result)
+			return false;
+	}
+	return true;
+}
+
 static inline int replay(struct tr_call_frame *f,
 			 const volatile struct tr_rule *rule)
 {
@@ -292,8 +313,9 @@ static inline int replay(struct tr_call_frame *f,
 	struct writing w;
 
 	if (CONTROL->feed_at == CONTROL->feed_end || !is_expected(fc, f, 0) ||
-	    !begin(&w, f, rule))
+	    !begin(&w, f, rule) || !make_instead(fc))
 		return 1;
+	at += fc->ncalls * sizeof(struct tr_inject_call);
 	for (uint32_t i = 0; i < fc->nranges; i++) {
 		const struct tr_log_range *rg = (const struct tr_log_range *)at;
 
