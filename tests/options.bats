@@ -201,6 +201,26 @@ plain() {
 	[ "$(buffered n)" = 0 ]
 }
 
+@test "files are mapped inside the program, and terminals asked" {
+	local n
+	plain
+	expect 0 trace-record -o t "$BUILD/workloads/file_maps"
+	n=$(trace-dump -s mmap t | jq -s 'map(select(.origin == "buffered" and
+		.args.fd >= 0)) | length')
+	[ "$n" -gt 500 ] || fail "$n mappings"
+	expect 0 trace-replay t
+	# Code, too: it is changed before it runs.
+	expect 0 trace-record -o c sh -c '/bin/true; /bin/true'
+	trace-dump -s mmap c | jq -s -e 'map(select(.origin == "buffered" and
+		.changed)) | length > 0'
+	expect 0 trace-replay c
+	expect 0 trace-record -o i sh -c 'for i in 1 2 3 4 5 6; do [ -t 0 ]; done; :'
+	n=$(trace-dump -s ioctl i |
+		jq -s 'map(select(.origin == "buffered")) | length')
+	[ "$n" -ge 5 ] || fail "$n questions"
+	expect 0 trace-replay i
+}
+
 @test "frequent calls are made inside the program, or not" {
 	plain
 	run_dd() {

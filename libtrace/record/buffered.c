@@ -499,19 +499,20 @@ void rec_calls_tick(struct recorder *r)
 	}
 }
 
-bool rec_calls_showed(struct task *t, int sig, const struct tr_regs *regs)
+bool rec_calls_stop_here(const struct tr_regs *regs)
 {
-	if (sig != SIGTRAP ||
-	    regs->rip != tr_calls_address(tr_calls_after_shown))
-		return false;
-	rec_forced_restore(t, sig);
-	/* It keeps its turn: others would find the code in use. */
-	rec_resume(t, TR_RESUME_CONT, 0);
-	return true;
+	return regs->rip == tr_calls_address(tr_calls_after_shown) ||
+	       regs->rip == tr_calls_address(tr_calls_after_leave);
 }
 
 bool rec_calls_leaves(struct task *t, struct tr_regs *regs)
 {
+	/* It has shown what is in the log, and keeps its turn: others would find
+	 * the code in use.  Number -1 is no call. */
+	if (regs->rip == tr_calls_address(tr_calls_after_shown)) {
+		rec_resume(t, TR_RESUME_CONT, 0);
+		return true;
+	}
 	if (regs->rip != tr_calls_address(tr_calls_after_leave))
 		return false;
 	regs->orig_rax = (uint64_t)-1; /* no call is made */

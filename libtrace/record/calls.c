@@ -359,7 +359,7 @@ bool rec_call_put_off(struct task *t)
 	t->put_off = false;
 	if (again || !t->interrupting || t->in_call || t->filtered || t->vt ||
 	    tr_tracee_get_regs(t->tid, &regs) < 0 ||
-	    regs.rip == tr_calls_address(tr_calls_after_leave))
+	    rec_calls_stop_here(&regs))
 		return false;
 	regs.rip -= 2; /* the syscall instruction */
 	regs.rax = regs.orig_rax;

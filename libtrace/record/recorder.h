@@ -418,10 +418,10 @@ void rec_calls_know_fd(struct recorder *r, struct task *t, uint64_t fd,
 		       int output);
 void rec_calls_forget_fd(struct task *t, uint64_t fd);
 void rec_calls_forget_fds(struct task *t);
-/* The task stops to show a call that it has made: it is in the log, which has
- * been read. */
-bool rec_calls_showed(struct task *t, int sig, const struct tr_regs *regs);
-/* The task is at its exit from the injected code, as asked for. */
+/* Is this a stop of the injected code's own? */
+bool rec_calls_stop_here(const struct tr_regs *regs);
+/* The task is at one: to show a call that it has made, which was in the log, or
+ * at its exit, as asked for. */
 bool rec_calls_leaves(struct task *t, struct tr_regs *regs);
 void rec_calls_left(struct recorder *r, struct task *t);
 /* The task stopped inside the injected code: see that it comes out. */

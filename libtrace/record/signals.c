@@ -356,8 +356,6 @@ void rec_signal_stop(struct recorder *r, struct task *t, int sig)
 	if (tr_tracee_get_siginfo(t->tid, &si) < 0 ||
 	    tr_tracee_get_regs(t->tid, &regs) < 0)
 		return;
-	if (si.si_code == SI_KERNEL && rec_calls_showed(t, sig, &regs))
-		return;
 	if (sig == SIGTRAP && si.si_code == SI_KERNEL)
 		tr_calls_trapped(&t->as->calls, &regs);
 	if (tr_trapped_insn(t->tid, sig, si.si_code, &regs, &t->as->patches,
