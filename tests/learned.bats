@@ -188,11 +188,13 @@ longer() {
 }
 
 @test "recordings side by side" {
+	local recorders=()
 	for i in $(seq 12); do
 		trace-record -o "t$i" sh -c 'ls / | sort | head -2; date' \
 			>"out$i" 2>&1 &
+		recorders+=($!)
 	done
-	wait
+	wait "${recorders[@]}"
 	for i in $(seq 12); do
 		expect 0 trace-replay "t$i"
 		has "$stderr" identical

@@ -133,15 +133,6 @@ void rec_calls_tell_way(struct tr_event *ev, const struct tr_way *way)
 		tr_event_set(ev, TR_F_VIA, way->via);
 }
 
-uint64_t rec_calls_patch_known(struct recorder *r, struct task *t,
-			       const struct tr_map *m)
-{
-	if (!t->as->intercept)
-		return 0;
-	return tr_calls_patch_known(t->tid, &t->as->calls, &t->as->patches,
-				    &r->known, m);
-}
-
 void rec_calls_trace_next(struct task *t)
 {
 	if (t->as->intercept)

@@ -89,10 +89,10 @@ int rec_patch_mapping(struct recorder *r, struct task *t,
 		      const struct tr_map *m, uint64_t *changed,
 		      struct tr_error *err)
 {
-	tr_calls_map(&t->as->calls, m);
-	tr_patches_drop(&t->as->patches, m->start, m->end);
-	if (tr_patch_mapping(t->tid, m, &r->sites, &t->as->patches, err) < 0)
-		return -1;
-	*changed += rec_calls_patch_known(r, t, m);
-	return 0;
+	struct aspace *as = t->as;
+
+	return tr_calls_patch_mapping(t->tid, &as->calls, &as->patches,
+				      &r->sites,
+				      as->intercept ? &r->known : NULL, m,
+				      changed, err);
 }

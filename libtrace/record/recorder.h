@@ -405,10 +405,6 @@ bool rec_calls_patch_insn(struct recorder *r, struct task *t, uint64_t at,
 			  const struct tr_site *site, struct tr_way *way);
 /* Tell in the event how the code was changed. */
 void rec_calls_tell_way(struct tr_event *ev, const struct tr_way *way);
-/* The file's sites that are known already are patched when it is mapped: their
- * number. */
-uint64_t rec_calls_patch_known(struct recorder *r, struct task *t,
-			       const struct tr_map *m);
 /* The next call must be traced. */
 void rec_calls_trace_next(struct task *t);
 /* It is to stop behind the call that is under way, or else the next one. */

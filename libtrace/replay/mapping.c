@@ -47,15 +47,11 @@ enum applied rep_patch_mappings(struct tr_replay *r, struct rtask *t,
 	for (size_t i = 0; i < r->ev.nmap; i++) {
 		const struct tr_map *m = &r->ev.map[i];
 
-		tr_calls_map(&t->as->calls, m);
-		tr_patches_drop(&t->as->patches, m->start, m->end);
-		if (tr_patch_mapping(t->tid, m, &r->sites, &t->as->patches,
-				     err) < 0)
+		if (tr_calls_patch_mapping(t->tid, &t->as->calls,
+					   &t->as->patches, &r->sites,
+					   changed ? &r->known : NULL, m, &n,
+					   err) < 0)
 			return TROUBLE;
-		if (changed)
-			n += tr_calls_patch_known(t->tid, &t->as->calls,
-						  &t->as->patches, &r->known,
-						  m);
 	}
 	/* Where a site became known may be in a chunk that was not sealed. */
 	if (n != changed && !tr_reader_complete(r->reader))

@@ -457,30 +457,63 @@ void tr_known_learn(struct tr_known *k, const struct tr_calls *c, uint64_t at)
 	tr_known_add(k, t->file, &s);
 }
 
-uint64_t tr_calls_patch_known(pid_t tid, struct tr_calls *c,
-			      struct tr_patches *ps, const struct tr_known *k,
-			      const struct tr_map *m)
+/* Is the known site in the mapping? */
+static bool is_in(const struct tr_known_site *s, const struct tr_map *m)
 {
-	TR_AUTOFREE struct planting *p = tr_alloc(k->n * sizeof *p);
-	TR_AUTOFREE struct tr_piece *piece =
-		tr_alloc(k->n * PIECES_MAX * sizeof *piece);
-	uint64_t changed = 0;
-	size_t n = 0;
+	return s->file == m->file && s->stub.at >= m->offset &&
+	       s->stub.at - m->offset < m->end - m->start;
+}
 
-	for (size_t i = 0; i < k->n && !ps->translated; i++) {
-		const struct tr_known_site *s = &k->site[i];
-		struct tr_stub stub = moved(&s->stub, m->start - m->offset);
-		size_t more = 0;
+/* Give the known sites their stubs, and have what is to be written for them. */
+static size_t prepare_known(struct tr_calls *c, struct tr_patches *ps,
+			    const struct tr_known *k, const struct tr_map *m,
+			    struct planting *p, struct tr_piece *piece,
+			    uint64_t *changed)
+{
+	size_t n = 0, used = 0;
 
+	for (size_t i = 0; i < k->n; i++) {
+		struct tr_stub stub;
+		size_t more;
+
+		if (!is_in(&k->site[i], m))
+			continue;
 		/* What was just mapped is what is in the file. */
-		if (s->file == m->file && s->stub.at >= m->offset &&
-		    stub.at < m->end)
-			more = prepare(c, ps, &stub, &p[changed], piece + n);
-		changed += more > 0;
+		stub = moved(&k->site[i].stub, m->start - m->offset);
+		more = prepare(c, ps, &stub, &p[used], piece + n);
+		used += more > 0;
 		n += more;
 	}
-	/* A write that fails was to a task that SIGKILL took. */
-	return tr_memory_write_pieces(tid, piece, n) == 0 ? changed : 0;
+	*changed += used;
+	return n;
+}
+
+int tr_calls_patch_mapping(pid_t tid, struct tr_calls *c,
+			   struct tr_patches *ps, struct tr_site_cache *sites,
+			   const struct tr_known *k, const struct tr_map *m,
+			   uint64_t *changed, struct tr_error *err)
+{
+	static const struct tr_known none;
+	TR_AUTOFREE struct tr_piece *piece = NULL;
+	TR_AUTOFREE struct planting *p = NULL;
+	size_t n, breakpoints, known = 0;
+
+	tr_calls_map(c, m);
+	breakpoints = tr_patches_list(ps, m, sites);
+	if (!k || ps->translated)
+		k = &none;
+	for (size_t i = 0; i < k->n; i++)
+		known += is_in(&k->site[i], m);
+	if (!known && !breakpoints)
+		return 0;
+	p = tr_alloc_buffer(known * sizeof *p);
+	piece = tr_alloc_buffer((known * PIECES_MAX + breakpoints) *
+				sizeof *piece);
+	n = prepare_known(c, ps, k, m, p, piece, changed);
+	n += tr_patches_pieces(ps, m, piece + n);
+	if (tr_memory_write_pieces(tid, piece, n) < 0)
+		return tr_fail_errno(err, "task %d: patching", (int)tid);
+	return 0;
 }
 
 static void put_back(uint64_t at, const uint8_t *was, size_t len,

@@ -76,10 +76,13 @@ void tr_room_cache_add(struct tr_room_cache *rc, uint32_t file,
 
 /* Learn of a site just patched. */
 void tr_known_learn(struct tr_known *k, const struct tr_calls *c, uint64_t at);
-/* Patch what is known of a mapping just made; the number of sites. */
-uint64_t tr_calls_patch_known(pid_t tid, struct tr_calls *c,
-			      struct tr_patches *ps, const struct tr_known *k,
-			      const struct tr_map *m);
+/* Patch a mapping just made: breakpoints and, with k, what is known of its sites,
+ * which *changed counts. */
+int tr_calls_patch_mapping(pid_t tid, struct tr_calls *c,
+			   struct tr_patches *ps, struct tr_site_cache *sites,
+			   const struct tr_known *k, const struct tr_map *m,
+			   uint64_t *changed, struct tr_error *err)
+	TR_MUST_CHECK;
 
 /* How the site of an instruction, or of a system call when `what` is 0, can be
  * patched; false: it cannot, or is already.  `steady`: no

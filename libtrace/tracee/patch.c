@@ -79,15 +79,6 @@ void tr_patches_copy(struct tr_patches *to, const struct tr_patches *from)
 
 static const uint8_t int3 = 0xcc;
 
-static int plant(pid_t tid, const struct tr_patch *p, size_t n)
-{
-	TR_AUTOFREE struct tr_piece *pieces = tr_alloc(n * sizeof *pieces);
-
-	for (size_t i = 0; i < n; i++)
-		pieces[i] = (struct tr_piece){p[i].addr, &int3, 1};
-	return tr_memory_write_pieces(tid, pieces, n);
-}
-
 bool tr_translates(const struct tr_bytes *path)
 {
 	static const char dir[] = "/valgrind/", end[] = "-amd64-linux";
@@ -98,12 +89,14 @@ bool tr_translates(const struct tr_bytes *path)
 	       memmem(path->data, path->len, dir, sizeof dir - 1);
 }
 
-int tr_patch_mapping(pid_t tid, const struct tr_map *m, struct tr_site_cache *c,
-		     struct tr_patches *ps, struct tr_error *err)
+size_t tr_patches_list(struct tr_patches *ps, const struct tr_map *m,
+		       struct tr_site_cache *c)
 {
 	const struct tr_sites *sites;
-	size_t first = ps->n;
+	size_t first;
 
+	tr_patches_drop(ps, m->start, m->end);
+	first = ps->n;
 	if (!m->file || !(m->prot & PROT_EXEC) || ps->translated)
 		return 0;
 	sites = sites_of(c, m->file);
@@ -122,9 +115,19 @@ int tr_patch_mapping(pid_t tid, const struct tr_map *m, struct tr_site_cache *c,
 		TR_GROW(ps->p, ps->n, ps->cap);
 		ps->p[ps->n++] = patch;
 	}
-	if (plant(tid, ps->p + first, ps->n - first) < 0)
-		return tr_fail_errno(err, "task %d: patching", (int)tid);
-	return 0;
+	return ps->n - first;
+}
+
+size_t tr_patches_pieces(const struct tr_patches *ps, const struct tr_map *m,
+			 struct tr_piece *piece)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < ps->n; i++)
+		if (ps->p[i].addr >= m->start && ps->p[i].addr < m->end &&
+		    !ps->p[i].jumps)
+			piece[n++] = (struct tr_piece){ps->p[i].addr, &int3, 1};
+	return n;
 }
 
 void tr_patches_remove(pid_t tid, struct tr_patches *ps, uint64_t addr)

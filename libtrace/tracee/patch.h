@@ -17,6 +17,7 @@
 #include "libtrace/base/error.h"
 #include "libtrace/format/event.h"
 #include "libtrace/state/code.h"
+#include "libtrace/tracee/memory.h"
 
 /* The sites of stored files, found once each. */
 struct tr_site_cache {
@@ -56,9 +57,13 @@ void tr_patches_copy(struct tr_patches *to, const struct tr_patches *from);
  */
 bool tr_translates(const struct tr_bytes *path);
 
-/* Patch what an executable file mapping just made holds. */
-int tr_patch_mapping(pid_t tid, const struct tr_map *m, struct tr_site_cache *c,
-		     struct tr_patches *ps, struct tr_error *err) TR_MUST_CHECK;
+/* List what an executable file mapping just made holds, in place of what was
+ * there; how many there are. */
+size_t tr_patches_list(struct tr_patches *ps, const struct tr_map *m,
+		       struct tr_site_cache *c);
+/* The breakpoints to be written into it: where no jump is. */
+size_t tr_patches_pieces(const struct tr_patches *ps, const struct tr_map *m,
+			 struct tr_piece *piece);
 /* Take away the breakpoint at addr. */
 void tr_patches_remove(pid_t tid, struct tr_patches *ps, uint64_t addr);
 /* There is a jump in place of the breakpoint now. */
