@@ -34,31 +34,45 @@ static char *locate(const struct rtask *t, uint64_t rip)
 						       : "anonymous memory");
 }
 
+static bool is_remembered(const struct tr_replay *r, const struct tr_event *ev)
+{
+	bool found = false;
+
+	for (unsigned i = 0; i < TR_HISTORY; i++)
+		found |= r->history[i] == ev->number;
+	return found && ev->stream && ev->type != TR_EV_MORE;
+}
+
+/* They are read again: seldom does anybody ask. */
 static char *previous_events(const struct tr_replay *r)
 {
 	TR_AUTOBUF struct tr_buf b = {0};
-	unsigned first = r->nhistory > TR_HISTORY ? r->nhistory - TR_HISTORY : 0;
+	uint64_t first = r->nhistory > TR_HISTORY
+		? r->history[r->nhistory % TR_HISTORY] : r->history[0];
+	struct tr_cursor *c = tr_cursor_from(r->reader, first);
+	const struct tr_event *ev;
+	struct tr_error ignored;
 
-	for (unsigned i = first; i < r->nhistory; i++) {
-		const struct tr_buf *h = &r->history[i % TR_HISTORY];
+	while (tr_cursor_next(c, &ev, &ignored) > 0 &&
+	       ev->number < r->ev.number) {
+		char head[64];
 
-		tr_buf_put(&b, h->data, h->len);
+		if (!is_remembered(r, ev))
+			continue;
+		tr_buf_put(&b, head, (size_t)snprintf(
+			head, sizeof head, "%" PRIu64 " task %u: ", ev->number,
+			ev->task));
+		tr_describe_text(ev, false, &b);
 		tr_buf_put_u8(&b, '\n');
 	}
+	tr_cursor_free(c);
 	tr_buf_put_u8(&b, '\0');
 	return tr_strdup((char *)b.data);
 }
 
 void rep_remember(struct tr_replay *r, const struct tr_event *ev)
 {
-	struct tr_buf *h = &r->history[r->nhistory++ % TR_HISTORY];
-	char head[64];
-
-	h->len = 0;
-	tr_buf_put(h, head, (size_t)snprintf(head, sizeof head,
-					     "%" PRIu64 " task %u: ",
-					     ev->number, ev->task));
-	tr_describe_text(ev, false, h);
+	r->history[r->nhistory++ % TR_HISTORY] = ev->number;
 }
 
 enum applied rep_diverged(struct tr_replay *r, struct rtask *t,
@@ -97,6 +111,4 @@ void rep_evidence_release(struct tr_replay *r)
 	free(r->divergence.detail);
 	free(r->divergence.symbol);
 	free(r->divergence.previous);
-	for (int i = 0; i < TR_HISTORY; i++)
-		tr_buf_release(&r->history[i]);
 }

@@ -82,7 +82,7 @@ struct tr_replay {
 	bool applied;            /* ev is applied, its stream not advanced */
 	struct tr_buf written;   /* what its call wrote to a descriptor */
 	bool is_output;          /* and that is the program's output */
-	struct tr_buf history[TR_HISTORY]; /* the events before, as text */
+	uint64_t history[TR_HISTORY]; /* numbers of the events before */
 	unsigned nhistory;
 
 	bool stopped, ended;
