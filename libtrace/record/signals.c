@@ -340,6 +340,20 @@ static bool must_be_exact(const struct task *t, enum disposition disposition)
 	       (disposition != DISP_IGNORED && !rec_is_alone(t->as->domain));
 }
 
+/*
+ * A breakpoint of ours that raised no signal, because one that the program blocks
+ * waited already: the kernel has unblocked it for the trap, and dropped the
+ * trap's own (force_sig_info_to_task, legacy_queue in kernel/signal.c).  No
+ * program can stand behind the first byte of these instructions.
+ */
+static bool hides_trap(const struct task *t, const struct tr_regs *regs)
+{
+	struct tr_regs ignored = *regs;
+
+	return tr_patches_hold(&t->as->patches, regs->rip - 1) ||
+	       tr_calls_trapped(&t->as->calls, &ignored);
+}
+
 void rec_signal_stop(struct recorder *r, struct task *t, int sig)
 {
 	struct tr_regs regs;
@@ -356,6 +370,11 @@ void rec_signal_stop(struct recorder *r, struct task *t, int sig)
 	if (tr_tracee_get_siginfo(t->tid, &si) < 0 ||
 	    tr_tracee_get_regs(t->tid, &regs) < 0)
 		return;
+	if (sig == SIGTRAP && si.si_code <= 0 && hides_trap(t, &regs)) {
+		keep(r, t, &si);
+		rec_calls_trace_next(t);
+		si = (siginfo_t){.si_signo = SIGTRAP, .si_code = SI_KERNEL};
+	}
 	if (sig == SIGTRAP && si.si_code == SI_KERNEL)
 		tr_calls_trapped(&t->as->calls, &regs);
 	if (tr_trapped_insn(t->tid, sig, si.si_code, &regs, &t->as->patches,

@@ -130,6 +130,15 @@ size_t tr_patches_pieces(const struct tr_patches *ps, const struct tr_map *m,
 	return n;
 }
 
+bool tr_patches_hold(const struct tr_patches *ps, uint64_t addr)
+{
+	for (size_t i = 0; i < ps->n; i++)
+		if (ps->p[i].addr == addr && !ps->p[i].jumps &&
+		    !ps->p[i].overridden)
+			return true;
+	return false;
+}
+
 void tr_patches_remove(pid_t tid, struct tr_patches *ps, uint64_t addr)
 {
 	for (size_t i = 0; i < ps->n; i++)

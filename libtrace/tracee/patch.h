@@ -64,6 +64,8 @@ size_t tr_patches_list(struct tr_patches *ps, const struct tr_map *m,
 /* The breakpoints to be written into it: where no jump is. */
 size_t tr_patches_pieces(const struct tr_patches *ps, const struct tr_map *m,
 			 struct tr_piece *piece);
+/* Is there a breakpoint of ours at addr? */
+bool tr_patches_hold(const struct tr_patches *ps, uint64_t addr);
 /* Take away the breakpoint at addr. */
 void tr_patches_remove(pid_t tid, struct tr_patches *ps, uint64_t addr);
 /* There is a jump in place of the breakpoint now. */

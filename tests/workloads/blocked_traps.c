@@ -112,6 +112,32 @@ static void sent(void)
 	CHECK(traps == 1);
 }
 
+/* In other places than before. */
+__attribute__((noinline)) static void more_instructions(void)
+{
+	unsigned a, b, c, d;
+
+	__cpuid_count(7, 0, a, b, c, d);
+	__cpuid_count(1, 0, a, b, c, d);
+	CHECK(__rdtsc() > 0);
+}
+
+/* One that waits for the thread does so still. */
+static void waits(void)
+{
+	sigset_t mask;
+
+	try(on_trap, 1);
+	CHECK(raise(SIGTRAP) == 0);
+	more_instructions();
+	instructions();
+	CHECK(sigpending(&mask) == 0 && sigismember(&mask, SIGTRAP));
+	expect(on_trap, 1);
+	CHECK(traps == 1);
+	try(on_trap, 0);
+	CHECK(traps == 2);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc > 1) {
@@ -122,6 +148,7 @@ int main(int argc, char **argv)
 	}
 	all();
 	sent();
+	waits();
 	if (fork() == 0) {
 		try(SIG_IGN, 0);
 		execl(argv[0], argv[0], "ignored", NULL);
