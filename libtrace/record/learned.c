@@ -6,7 +6,9 @@
  * One file for each inode, in a directory of the user's, with the size and times
  * of the inode that it tells of.  st_ctime changes with every change of an inode
  * and no program can set it, so that one that is the same tells that the bytes
- * are.  What cannot be read, is damaged or is of another version counts for
+ * are.  In images that are made elsewhere (squashfs, erofs) it may say nothing: so
+ * the file's first page counts, too, where linkers put the build id, which differs
+ * with the contents.  What cannot be read, is damaged or is of another version counts for
  * nothing, and is replaced.
  */
 #include <dirent.h>
@@ -21,11 +23,12 @@
 
 #include "libtrace/base/alloc.h"
 #include "libtrace/base/io.h"
+#include "libtrace/format/home.h"
 #include "libtrace/format/page_list.h"
 #include "libtrace/format/site_list.h"
 #include "libtrace/record/recorder.h"
 
-#define MAGIC "TRCODE01"
+#define MAGIC "TRCODE02"
 #define MAGIC_SIZE (sizeof MAGIC - 1)
 #define CHECK_SIZE 8u
 #define MAX_SIZE (16u << 20)
@@ -48,14 +51,26 @@ static bool is_settled(const struct stat *st)
 	return ns_of(&now) - ns_of(&st->st_ctim) > SETTLED_NS;
 }
 
-static void put_head(struct tr_buf *b, const struct stat *st)
+static uint64_t hash_first_page(const struct recorder *r, uint32_t file)
 {
+	TR_AUTOCLOSE int fd = tr_stored_open(r->dirfd, file);
+	uint8_t page[4096];
+	ssize_t n = fd < 0 ? 0 : tr_pread_full(fd, page, sizeof page, 0);
+
+	return XXH3_64bits(page, n < 0 ? 0 : (size_t)n);
+}
+
+static void put_head(struct tr_buf *b, const struct learned *l)
+{
+	const struct stat *st = &l->st;
+
 	tr_buf_put(b, MAGIC, MAGIC_SIZE);
 	tr_buf_put_varint(b, st->st_dev);
 	tr_buf_put_varint(b, st->st_ino);
 	tr_buf_put_varint(b, (uint64_t)st->st_size);
 	tr_buf_put_varint(b, (uint64_t)ns_of(&st->st_mtim));
 	tr_buf_put_varint(b, (uint64_t)ns_of(&st->st_ctim));
+	tr_buf_put_varint(b, l->first_page);
 }
 
 static void put_sites(struct tr_buf *b, const struct tr_sites *sites)
@@ -194,15 +209,15 @@ static void name_of(const struct stat *st, char name[48])
 
 /* What is kept of the inode, behind its head; empty when there is nothing. */
 static struct tr_span read_entry(const struct recorder *r,
-				 const struct stat *st, struct tr_buf *b)
+				 const struct learned *l, struct tr_buf *b)
 {
 	TR_AUTOBUF struct tr_buf head = {0};
 	struct tr_error ignored;
 	struct tr_span s = {0};
 	char name[48];
 
-	name_of(st, name);
-	put_head(&head, st);
+	name_of(&l->st, name);
+	put_head(&head, l);
 	if (tr_read_file(r->learned_dir, name, MAX_SIZE, b, &ignored) < 0 ||
 	    b->len < head.len + CHECK_SIZE ||
 	    memcmp(b->data, head.data, head.len) != 0 ||
@@ -272,7 +287,8 @@ void rec_learned_load(struct recorder *r, const struct tr_store_file *f,
 			      .settled = is_settled(&f->st)};
 	if (!l->settled)
 		return;
-	s = read_entry(r, &f->st, &entry);
+	l->first_page = hash_first_page(r, f->id);
+	s = read_entry(r, l, &entry);
 	if (!tr_span_left(&s))
 		return;
 	if (!get_sites(&s, &sites)) {
@@ -321,7 +337,7 @@ static void save(struct recorder *r, const struct learned *l)
 	if (!sites || known.len > TR_MAX_LIST ||
 	    (l->found && n == l->nknown && nrooms == l->nrooms))
 		return;
-	put_head(&b, &l->st);
+	put_head(&b, l);
 	put_sites(&b, sites);
 	tr_buf_put_varint(&b, nrooms);
 	tr_buf_put(&b, rooms.data, rooms.len);

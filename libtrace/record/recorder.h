@@ -242,6 +242,7 @@ struct recorder {
 	struct learned {
 		uint32_t file; /* store id */
 		struct stat st;
+		uint64_t first_page; /* XXH3 of it */
 		bool settled;  /* changes since would be seen in st */
 		bool found;    /* it was there, */
 		size_t nknown; /* with so many sites patched before, */
