@@ -170,6 +170,11 @@ longer() {
 	expect 0 as_nobody trace-record -o t true
 	[ "$(known t .so.2)" = 0 ]
 	[ -z "$(find "$(cache)" -uid 65534)" ]
+	# Nor does root begin one for somebody.
+	mkdir theirs
+	chown 65534 theirs
+	expect 0 env HOME="$PWD/theirs" trace-record -o u true
+	[ -z "$(ls -A theirs)" ]
 }
 
 @test "a recording that leaves sites out neither uses nor loses them" {

@@ -8,8 +8,8 @@
  * and no program can set it, so that one that is the same tells that the bytes
  * are.  In images that are made elsewhere (squashfs, erofs) it may say nothing: so
  * the file's first page counts, too, where linkers put the build id, which differs
- * with the contents.  What cannot be read, is damaged or is of another version counts for
- * nothing, and is replaced.
+ * with the contents.  What cannot be read, is damaged or is of another version
+ * counts for nothing, and is replaced.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -253,17 +253,29 @@ static void take_known(const struct recorder *r, struct tr_span *s,
 			tr_site_list_put(known, &to, &site);
 }
 
+/* Would root make directories in a home of somebody's, as with sudo(8) that
+ * keeps HOME?  Their owner could not use them. */
+static bool is_anothers(const char *path)
+{
+	TR_AUTOFREE char *p = tr_strdup(path);
+	struct stat st;
+	char *slash;
+
+	while (stat(p, &st) < 0 && (slash = strrchr(p, '/')) && slash > p)
+		*slash = '\0';
+	return geteuid() == 0 && stat(p, &st) == 0 && st.st_uid != 0;
+}
+
 void rec_learned_open(struct recorder *r)
 {
 	const char *path = r->options->learned;
 	struct tr_error ignored;
 	struct stat st;
 
-	if (!path || tr_make_dirs(path, 0700, &ignored) < 0)
+	if (!path || is_anothers(path) ||
+	    tr_make_dirs(path, 0700, &ignored) < 0)
 		return;
 	r->learned_dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	/* Not somebody else's, as with sudo(8) that keeps HOME: what we put
-	 * there he could not replace. */
 	if (r->learned_dir < 0 || (fstat(r->learned_dir, &st) == 0 &&
 				   st.st_uid == geteuid()))
 		return;
