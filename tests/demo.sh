@@ -10,8 +10,8 @@ PATH=$BUILD/bin:$PATH
 place=$(mktemp -d "${TMPDIR:-/tmp}/trace-demo.XXXXXX")
 trap 'rm -rf "$place"' EXIT
 trap 'exit 1' INT TERM HUP
-XDG_DATA_HOME=$place/data
-export XDG_DATA_HOME
+XDG_DATA_HOME=$place/data XDG_CACHE_HOME=$place/cache
+export XDG_DATA_HOME XDG_CACHE_HOME
 mkdir "$place/here" "$place/elsewhere"
 cd "$place/here"
 

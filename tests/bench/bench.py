@@ -824,6 +824,7 @@ def main():
         signal.signal(s, lambda *_: sys.exit(2))
     compile_programs()
     place = tempfile.mkdtemp(prefix="bench-", dir=BUILD)
+    os.environ["XDG_CACHE_HOME"] = os.path.join(place, "cache")
     try:
         with open(os.path.join(BUILD, "bench.json"), "w") as out:
             bench = Bench(place, out)
