@@ -1,7 +1,16 @@
-/* Instructions that are patched: which XSAVEC are taken for one. */
+/* Instructions that are patched: which XSAVEC are taken for one, and where
+ * functions start, by whatever the file tells of them. */
 #include "libtrace/state/code.h"
 
+#include <elf.h>
+#include <fcntl.h>
 #include <stdbool.h>
+#include <string.h>
+#include <unistd.h>
+#include <x86intrin.h>
+
+#include "libtrace/base/buf.h"
+#include "libtrace/base/io.h"
 
 #include "tests/unit/check.h"
 
@@ -45,8 +54,83 @@ static void test_xsavec(void)
 	}
 }
 
+__attribute__((noinline, used)) static uint64_t some_sites(void)
+{
+	unsigned aux;
+
+	return __rdtsc() + __rdtscp(&aux);
+}
+
+/* The file's symbols, or its sorted table of functions, or the entries that this
+ * table points to, taken away. */
+enum { SYMBOLS = 1, TABLE = 2, FRAMES = 4 };
+
+static void take_away(uint8_t *data, unsigned what)
+{
+	const Elf64_Ehdr *eh = (const void *)data;
+	Elf64_Phdr *ph = (void *)(data + eh->e_phoff);
+	Elf64_Shdr *sh = (void *)(data + eh->e_shoff);
+	const char *names = (const char *)data + sh[eh->e_shstrndx].sh_offset;
+
+	for (int i = 0; i < eh->e_phnum; i++)
+		if (what & TABLE && ph[i].p_type == PT_GNU_EH_FRAME)
+			ph[i].p_type = PT_NULL;
+	for (int i = 0; i < eh->e_shnum; i++) {
+		bool symbols = sh[i].sh_type == SHT_SYMTAB ||
+			       sh[i].sh_type == SHT_DYNSYM;
+		bool frames = strcmp(names + sh[i].sh_name, ".eh_frame") == 0;
+
+		if ((what & SYMBOLS && symbols) || (what & FRAMES && frames))
+			sh[i].sh_type = SHT_NOBITS;
+	}
+}
+
+static struct tr_sites sites_without(unsigned what)
+{
+	TR_AUTOBUF struct tr_buf file = {0};
+	struct tr_sites sites = {0};
+	struct tr_error err;
+
+	CHECK(tr_read_file(AT_FDCWD, "/proc/self/exe", 64 << 20, &file,
+			   &err) == 0);
+	take_away(file.data, what);
+	tr_sites_scan(file.data, file.len, &sites);
+	return sites;
+}
+
+static bool has(const struct tr_sites *sites, const struct tr_site *s)
+{
+	for (size_t i = 0; i < sites->n; i++)
+		if (sites->s[i].offset == s->offset &&
+		    sites->s[i].insn == s->insn)
+			return true;
+	return false;
+}
+
+static void test_starts(void)
+{
+	struct tr_sites all = sites_without(0);
+
+	CHECK(some_sites() > 0);
+	CHECK(all.n >= 2);
+	for (unsigned what = 0; what < 8; what++) {
+		struct tr_sites some = sites_without(what);
+		/* Without the table its source is looked at. */
+		bool known = (what & (SYMBOLS | TABLE)) != (SYMBOLS | TABLE) ||
+			     !(what & FRAMES);
+
+		CHECK(some.n == (known ? all.n : 0));
+		CHECK(known || some.undecided >= all.n);
+		for (size_t i = 0; i < some.n; i++)
+			CHECK(has(&all, &some.s[i]));
+		tr_sites_release(&some);
+	}
+	tr_sites_release(&all);
+}
+
 int main(void)
 {
+	RUN(test_starts);
 	RUN(test_xsavec);
 	return check_status();
 }
