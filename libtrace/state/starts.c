@@ -246,7 +246,8 @@ void tr_starts_read(const uint8_t *data, size_t size, struct tr_starts *s)
 		read_unwind_table(&f, &ph[i], s);
 	}
 	read_sections(&f, !has_table, s);
-	qsort(s->addr, s->n, sizeof *s->addr, by_value);
+	if (s->n)
+		qsort(s->addr, s->n, sizeof *s->addr, by_value);
 }
 
 uint64_t tr_starts_below(const struct tr_starts *s, uint64_t addr)
