@@ -189,6 +189,7 @@ points() {
 @test "workload: event files" { workload event_files; }
 @test "workload: exec args" { workload exec_args; }
 @test "workload: exit others" { workload exit_others; }
+@test "workload: file maps" { workload file_maps; }
 @test "workload: foreign memory" { workload foreign_memory; }
 @test "workload: fair turns" { REPEAT=4 workload fair_turns; }
 @test "workload: extensions" { workload extensions; }
