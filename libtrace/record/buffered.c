@@ -10,7 +10,6 @@
  */
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <xxhash.h>
 
@@ -97,21 +96,27 @@ void rec_calls_patch(struct recorder *r, struct task *t,
 		t->fl.way = way;
 }
 
-/* With --portable CPUID does not tell the truth, and what the kernel traps it
- * would trap in the injected code.  XSAVEC, which makes no event, it always
- * does, but for a tracer of the program's own, which may step through it. */
+bool rec_calls_do(const struct recorder *r, enum tr_insn insn)
+{
+	switch (insn) {
+	case TR_INSN_CPUID:
+		return r->cpu_level == TR_CPU_ALL;
+	case TR_INSN_RDTSC:
+	case TR_INSN_RDTSCP:
+		return !r->sites.tsc_traps;
+	default:
+		return insn == 0 || insn == TR_INSN_XSAVEC;
+	}
+}
+
+/* XSAVEC, which makes no event, it always does, but for a tracer of the program's
+ * own, which may step through it. */
 static bool may_do(const struct recorder *r, const struct task *t,
 		   enum tr_insn insn)
 {
 	if (insn == TR_INSN_XSAVEC)
 		return !t->vt;
-	if (!t->as->intercept)
-		return false;
-	if (insn == TR_INSN_CPUID)
-		return r->cpu_level == TR_CPU_ALL;
-	if (insn == TR_INSN_RDTSC || insn == TR_INSN_RDTSCP)
-		return !r->sites.tsc_traps;
-	return false;
+	return t->as->intercept && rec_calls_do(r, insn);
 }
 
 bool rec_calls_patch_insn(struct recorder *r, struct task *t, uint64_t at,
@@ -297,26 +302,6 @@ static uint64_t read_later(const struct recorder *r,
 	return n;
 }
 
-/* A mapping that the call made; false when replay could not make it. */
-static bool describe(struct recorder *r, struct task *t,
-		     const struct tr_call *call, struct tr_map *map,
-		     struct stat *st, struct tr_event *ev, struct tr_error *err)
-{
-	uint64_t changed = 0;
-
-	*map = (struct tr_map){0};
-	*st = (struct stat){0};
-	if (rec_describe_mapping(r, t, call, map, st, err) < 0 ||
-	    rec_patch_mapping(r, t, map, &changed, err) < 0)
-		return false;
-	if (changed)
-		tr_event_set(ev, TR_F_CHANGED, changed);
-	ev->map = map;
-	ev->nmap = 1;
-	tr_event_mark(ev, TR_F_MAP);
-	return true;
-}
-
 static bool emit_call(struct recorder *r, struct task *t,
 		      const struct tr_log_call *c, const struct tr_regs *other,
 		      uint64_t when, uint64_t end)
@@ -351,7 +336,8 @@ static bool emit_call(struct recorder *r, struct task *t,
 	call = call_of(&ev);
 	mapped = call.nr == SYS_mmap && call.result >= 0;
 	if (mapped)
-		describable = describe(r, t, &call, &map, &st, &ev, &err);
+		describable = rec_describe_mapping(r, t, &call, &map, &st, &ev,
+						   &err) == 0;
 	much = rec_reads_much(&call);
 	if (much)
 		rec_reading(r, t, &call, read_later(r, c, end));

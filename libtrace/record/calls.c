@@ -613,25 +613,12 @@ static void emit_call(struct recorder *r, struct task *t,
 	struct stat st;
 	struct tr_error err;
 	bool describable = true;
-	uint64_t changed = 0;
 	bool mapped = (fl->call.nr == SYS_mmap || fl->call.nr == SYS_shmat) &&
 		      fl->call.result >= 0;
 
-	if (mapped) {
-		map = (struct tr_map){0};
+	if (mapped)
 		describable = rec_describe_mapping(r, t, &fl->call, &map, &st,
-						   &err) == 0;
-	}
-	if (mapped && describable &&
-	    rec_patch_mapping(r, t, &map, &changed, &err) < 0)
-		describable = false;
-	if (changed)
-		tr_event_set(&ev, TR_F_CHANGED, changed);
-	if (mapped && map.end) {
-		ev.map = &map;
-		ev.nmap = 1;
-		tr_event_mark(&ev, TR_F_MAP);
-	}
+						   &ev, &err) == 0;
 	tr_event_set(&ev, TR_F_RESULT, (uint64_t)fl->call.result);
 	tr_event_set(&ev, TR_F_DURATION, fl->until - fl->since);
 	if (fl->way.hole)

@@ -228,20 +228,6 @@ static struct tr_span read_entry(const struct recorder *r,
 				b->data + b->len - CHECK_SIZE};
 }
 
-/* Does the injected code do it for this recording's programs? */
-static bool is_done(const struct recorder *r, enum tr_insn insn)
-{
-	switch (insn) {
-	case TR_INSN_CPUID:
-		return r->cpu_level == TR_CPU_ALL;
-	case TR_INSN_RDTSC:
-	case TR_INSN_RDTSCP:
-		return !r->sites.tsc_traps;
-	default:
-		return true;
-	}
-}
-
 static void take_known(const struct recorder *r, struct tr_span *s,
 		       struct tr_buf *known)
 {
@@ -249,7 +235,7 @@ static void take_known(const struct recorder *r, struct tr_span *s,
 	struct tr_listed_site site;
 
 	while (tr_site_list_get(s, &next, &site))
-		if (is_done(r, site.insn))
+		if (rec_calls_do(r, site.insn))
 			tr_site_list_put(known, &to, &site);
 }
 

@@ -4,8 +4,9 @@
 
 #include "libtrace/record/recorder.h"
 
-struct tr_map rec_mapping_of(uint64_t length, uint64_t prot, uint64_t flags,
-			     uint64_t start)
+/* What mmap(2) made, but for the file. */
+static struct tr_map mapping_of(uint64_t length, uint64_t prot, uint64_t flags,
+				uint64_t start)
 {
 	struct tr_map m = {
 		.start = start,
@@ -23,9 +24,9 @@ struct tr_map rec_mapping_of(uint64_t length, uint64_t prot, uint64_t flags,
 	return m;
 }
 
-int rec_describe_mapping(struct recorder *r, struct task *t,
-			 const struct tr_call *c, struct tr_map *m,
-			 struct stat *st, struct tr_error *err)
+static int find_mapping(struct recorder *r, struct task *t,
+			const struct tr_call *c, struct tr_map *m,
+			struct stat *st, struct tr_error *err)
 {
 	const uint64_t *a = c->args;
 	uint64_t start = (uint64_t)c->result;
@@ -36,7 +37,7 @@ int rec_describe_mapping(struct recorder *r, struct task *t,
 		m->file = id < 0 ? 0 : (uint32_t)id;
 		return id < 0 ? -1 : 0;
 	}
-	*m = rec_mapping_of(a[1], a[2], a[3], start);
+	*m = mapping_of(a[1], a[2], a[3], start);
 	if (m->flags & MAP_ANONYMOUS)
 		return 0;
 	id = m->flags & MAP_SHARED ? rec_shared_now(r, t, (int)a[4], m, st) : 0;
@@ -49,6 +50,29 @@ int rec_describe_mapping(struct recorder *r, struct task *t,
 		m->flags |= MAP_ANONYMOUS;
 	}
 	return id < 0 ? -1 : 0;
+}
+
+int rec_describe_mapping(struct recorder *r, struct task *t,
+			 const struct tr_call *c, struct tr_map *m,
+			 struct stat *st, struct tr_event *ev,
+			 struct tr_error *err)
+{
+	uint64_t changed = 0;
+	int how;
+
+	*m = (struct tr_map){0};
+	*st = (struct stat){0};
+	how = find_mapping(r, t, c, m, st, err);
+	if (how == 0)
+		how = rec_patch_mapping(r, t, m, &changed, err);
+	if (changed)
+		tr_event_set(ev, TR_F_CHANGED, changed);
+	if (m->end) {
+		ev->map = m;
+		ev->nmap = 1;
+		tr_event_mark(ev, TR_F_MAP);
+	}
+	return how;
 }
 
 void rec_after_mapping(struct recorder *r, struct task *t,

@@ -400,6 +400,12 @@ void rec_calls_update(const struct recorder *r, struct task *t);
 /* A call was traced: let the injected code make the next one at its site. */
 void rec_calls_patch(struct recorder *r, struct task *t,
 		     const struct tr_regs *regs);
+/*
+ * Does the injected code do the instruction, or a system call when it is 0, in
+ * this recording?  With --portable CPUID does not tell the truth, and what the
+ * kernel traps it would trap in there.
+ */
+bool rec_calls_do(const struct recorder *r, enum tr_insn insn);
 /* An instruction has trapped: let the injected code do it from here on; false:
  * it goes on trapping. */
 bool rec_calls_patch_insn(struct recorder *r, struct task *t, uint64_t at,
@@ -431,16 +437,17 @@ bool rec_calls_fault(struct recorder *r, struct task *t, int sig, int si_code,
 		     struct tr_regs *regs);
 
 /* mapping.c: calls that map. */
-/* What mmap(2) made, but for the file. */
-struct tr_map rec_mapping_of(uint64_t length, uint64_t prot, uint64_t flags,
-			     uint64_t start);
 /* What follows from a call that changes mappings. */
 void rec_mapping_changed(struct task *t, const struct tr_call *c);
-/* The mapping a successful call made and the status of the file behind it; -1
- * with err when replay could not make it. */
+/*
+ * The mapping a successful call made, which the event tells, and the status of
+ * the file behind it; its code is patched.  -1 with err when replay could not
+ * make it.
+ */
 int rec_describe_mapping(struct recorder *r, struct task *t,
 			 const struct tr_call *c, struct tr_map *m,
-			 struct stat *st, struct tr_error *err) TR_MUST_CHECK;
+			 struct stat *st, struct tr_event *ev,
+			 struct tr_error *err) TR_MUST_CHECK;
 void rec_after_mapping(struct recorder *r, struct task *t,
 		       const struct tr_call *c, const struct tr_map *m,
 		       const struct stat *st);

@@ -16,11 +16,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include "libtrace/base/alloc.h"
-#include "libtrace/base/io.h"
-#include "libtrace/format/home.h"
 #include "libtrace/model/syscalls.h"
 #include "libtrace/replay/replayer.h"
 
@@ -200,42 +197,17 @@ static void follow_mapping(struct tr_calls *c, const struct tr_event *ev)
 	}
 }
 
-/* What the code at addr is, as its stored file has it. */
-static void read_code(const struct tr_replay *r, const struct tr_calls *c,
-		      uint64_t addr, void *buf, size_t n)
-{
-	const struct tr_text *t = c->text;
-
-	while (t < c->text + c->ntext && (addr < t->start || addr >= t->end))
-		t++;
-	if (t == c->text + c->ntext)
-		return;
-	TR_AUTOCLOSE int fd = tr_stored_open(tr_reader_dirfd(r->reader),
-					     t->file);
-	/* What is not in the file stays 0, as in memory. */
-	if (fd < 0 || pread(fd, buf, n, (off_t)(addr - t->start + t->offset)) < 0)
-		return;
-}
-
 /* The event changed the site; here the same is only known of it. */
-static void learn(struct tr_replay *r, struct tr_calls *c,
+static void learn(struct tr_replay *r, const struct tr_calls *c,
 		  const struct tr_event *ev, uint64_t at,
 		  struct tr_patchable what)
 {
-	struct tr_stub s = {.at = at, .what = what,
-			    .way = {.via = tr_event_get(ev, TR_F_VIA),
-				    .hole = tr_event_get(ev, TR_F_VALUE)}};
-	uint64_t lead = tr_stub_lead(&s);
+	const struct tr_stub s = {.at = at, .what = what,
+				  .way = {.via = tr_event_get(ev, TR_F_VIA),
+					  .hole = tr_event_get(ev, TR_F_VALUE)}};
 
-	if (!tr_event_has(ev, TR_F_VALUE) || what.length > sizeof s.insn)
-		return;
-	read_code(r, c, at, s.insn, what.length);
-	read_code(r, c, s.way.hole, s.hole, sizeof s.hole);
-	if (s.way.via)
-		read_code(r, c, s.way.via, s.via, lead ? lead : TR_JUMP);
-	TR_GROW(c->stub, c->n, c->cap);
-	c->stub[c->n++] = s;
-	tr_known_learn(&r->known, c, at);
+	if (tr_event_has(ev, TR_F_VALUE))
+		tr_known_learn_of(&r->known, c, tr_reader_dirfd(r->reader), &s);
 }
 
 /* What other members' programs teach of sites in the code: see apply.c. */

@@ -445,6 +445,17 @@ static const struct tr_stub *stub_at(const struct tr_calls *c, uint64_t at)
 	return NULL;
 }
 
+void tr_known_learn_of(struct tr_known *k, const struct tr_calls *c, int dirfd,
+		       const struct tr_stub *stub)
+{
+	const struct tr_text *t = text_of(c, stub->at);
+
+	if (!t)
+		return;
+	TR_AUTOCLOSE int fd = tr_stored_open(dirfd, t->file);
+	tr_known_read(k, fd, t->file, moved(stub, t->offset - t->start));
+}
+
 void tr_known_learn(struct tr_known *k, const struct tr_calls *c, uint64_t at)
 {
 	const struct tr_text *t = text_of(c, at);

@@ -74,6 +74,10 @@ void tr_room_cache_release(struct tr_room_cache *rc);
 void tr_room_cache_add(struct tr_room_cache *rc, uint32_t file,
 		       uint64_t offset, const struct tr_room *room);
 
+/* Learn of a site that was patched elsewhere, where the same files are mapped at
+ * the same places: its code is in the file stored under dirfd. */
+void tr_known_learn_of(struct tr_known *k, const struct tr_calls *c, int dirfd,
+		       const struct tr_stub *stub);
 /* Learn of a site just patched. */
 void tr_known_learn(struct tr_known *k, const struct tr_calls *c, uint64_t at);
 /* Patch a mapping just made: breakpoints and, with k, what is known of its sites,

@@ -39,6 +39,20 @@ static void read_code(int fd, uint64_t offset, uint8_t *buf, size_t n)
 		return;
 }
 
+void tr_known_read(struct tr_known *k, int fd, uint32_t file,
+		   struct tr_stub stub)
+{
+	uint64_t lead = tr_stub_lead(&stub);
+
+	if (stub.what.length > sizeof stub.insn)
+		return;
+	read_code(fd, stub.at, stub.insn, stub.what.length);
+	read_code(fd, stub.way.hole, stub.hole, sizeof stub.hole);
+	if (stub.way.via)
+		read_code(fd, stub.way.via, stub.via, lead ? lead : TR_JUMP);
+	tr_known_add(k, file, &stub);
+}
+
 void tr_known_load(struct tr_known *k, int dirfd, uint32_t file,
 		   const struct tr_bytes *list)
 {
@@ -47,21 +61,10 @@ void tr_known_load(struct tr_known *k, int dirfd, uint32_t file,
 	uint64_t next = 0;
 	TR_AUTOCLOSE int fd = tr_stored_open(dirfd, file);
 
-	while (tr_site_list_get(&s, &next, &site)) {
-		struct tr_stub stub = {.at = site.at,
-				       .way = {site.via, site.hole},
-				       .what = {site.insn, site.length}};
-		uint64_t lead = tr_stub_lead(&stub);
-
-		if (site.length > sizeof stub.insn)
-			continue;
-		read_code(fd, stub.at, stub.insn, site.length);
-		read_code(fd, stub.way.hole, stub.hole, sizeof stub.hole);
-		if (stub.way.via)
-			read_code(fd, stub.way.via, stub.via,
-				  lead ? lead : TR_JUMP);
-		tr_known_add(k, file, &stub);
-	}
+	while (tr_site_list_get(&s, &next, &site))
+		tr_known_read(k, fd, file, (struct tr_stub){
+			.at = site.at, .way = {site.via, site.hole},
+			.what = {site.insn, site.length}});
 }
 
 static int by_place(const void *a, const void *b)

@@ -30,6 +30,10 @@ bool tr_known_has(const struct tr_known *k, uint32_t file, uint64_t offset);
 void tr_known_add(struct tr_known *k, uint32_t file,
 		  const struct tr_stub *stub);
 
+/* The same, of one whose code is still to be read from the file, open as fd. */
+void tr_known_read(struct tr_known *k, int fd, uint32_t file,
+		   struct tr_stub stub);
+
 /* Learn the sites of a `file` event (site_list.h).  What was at them is read
  * from the file stored under dirfd. */
 void tr_known_load(struct tr_known *k, int dirfd, uint32_t file,
